@@ -98,9 +98,12 @@ const plainSpelling = (text: string): string => withoutAccents(text).toLowerCase
 
 const UNSPACED =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u
-/** Scripts without spaces in which a word has several letters. */
 const LONG_UNSPACED = /[\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u
-/** The length of an unknown word of such a script, in letters and vowel signs. Words of Thai have about five. */
+/**
+ * The length of an unknown word of such a script, in letters and vowel signs. The phrases measure distances in words, so
+ * an unknown word must not count as many words.
+ */
+const UNKNOWN_CHARS = 2
 const UNKNOWN_LONG_CHARS = 6
 
 /** Invisible joiners, which are part of the usual spelling. `cleanLetters` removes them from texts. */
@@ -304,19 +307,16 @@ function endOfWord(plain: string, start: number): number {
 }
 
 /**
- * In scripts without spaces, the longest matching lexicon entry counts as a word. Otherwise one character does, or in
- * Thai and similar scripts the few letters before the next entry.
+ * In scripts without spaces, the longest matching lexicon entry counts as a word. Otherwise the few letters before the
+ * next entry do.
  */
 function longestUnspaced(plain: string, start: number): { length: number; entry: Entry } {
   const found = unspacedAt(plain, start)
   if (found) return found
+  const longest = LONG_UNSPACED.test(plain.charAt(start)) ? UNKNOWN_LONG_CHARS : UNKNOWN_CHARS
   let length = 1
-  if (LONG_UNSPACED.test(plain.charAt(start))) {
-    while (length < UNKNOWN_LONG_CHARS && LONG_UNSPACED.test(plain.charAt(start + length))) {
-      if (unspacedAt(plain, start + length)) break
-      length++
-    }
-  }
+  while (length < longest && kindOf(plain.charCodeAt(start + length)) === BARE && !unspacedAt(plain, start + length))
+    length++
   return { length, entry: { concepts: NO_CONCEPTS, symbol: CONTENT_SYMBOL } }
 }
 

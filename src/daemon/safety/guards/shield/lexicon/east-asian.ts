@@ -4,14 +4,14 @@ import type { LanguageWords } from './types.ts'
 export const EAST_ASIAN: LanguageWords = {
   zh: {
     OVERRIDE:
-      '忽略 无视 忘记 忘掉 忽視 無視 忘記 忘了 抛开 拋開 绕过 繞過 不要遵循 不要遵守 不再遵守 不必遵守 违反 違反 停止遵守 停止遵循 撇开 丢弃 丟棄 抛弃 跳过 跳過 取消之前 作废 作廢 置之不理 别管 別管 不用理会 不理會 拋棄 覆盖 覆蓋',
+      '忽略 无视 忘记 忘掉 忽視 無視 忘記 忘了 抛开 拋開 绕过 繞過 不要遵循 不要遵守 不再遵守 不必遵守 违反 違反 停止遵守 停止遵循 撇开 丢弃 丟棄 抛弃 跳过 跳過 取消之前 作废 作廢 置之不理 别管 別管 不用理会 不理會 拋棄 覆盖 覆蓋 丢掉 丟掉 废止 廢止 失效 抛诸脑后 丟一邊',
     PRIOR: '之前 以前 先前 上面 以上 前面 此前 上述 前述 原先 原有 原本 最初 刚才 剛才 至今 早前 上文',
     ALL: '所有 一切 全部 任何 全都 所有的',
-    INSTR: '指令 指示 提示词 提示詞 提示语 提示語 命令 吩咐 指引 设定 設定 prompt',
+    INSTR: '指令 指示 提示词 提示詞 提示语 提示語 命令 吩咐 指引 prompt 交代 交待',
     RULES: '规则 規則 政策 规定 規定 准则 準則 守则 守則 规范 規範 条款',
     LIMITS: '限制 过滤 過濾 约束 約束 审查 審查 束缚 束縛 禁令 安全机制 安全機制 屏蔽 护栏',
     REVEAL: '泄露 透露 揭示 公开 公開 洩露 暴露 吐露 泄漏 洩漏 揭露 交出 披露',
-    SHOW: '显示 顯示 告诉 告訴 打印 输出 輸出 说出 說出 重复 重複 列出 翻译 翻譯 写出 寫出 复述 複述 给我看 給我看 念出 背出 展示 贴出 貼出 逐字 原样 原樣 印出 復述',
+    SHOW: '显示 顯示 告诉 告訴 打印 输出 輸出 说出 說出 重复 重複 列出 翻译 翻譯 写出 寫出 复述 複述 给我看 給我看 念出 背出 展示 贴出 貼出 逐字 原样 原樣 印出 復述 抄出 抄下 背诵 背誦',
     SECRET: '密码 密碼 秘密 口令 机密 機密 密钥 密鑰 金钥 金鑰 私钥 暗号 凭证 憑證 保密 机要',
     SYSTEM: '系统 系統 开发者 開發者 管理员 管理員 维护 維護 后台 後台 调试 除錯 工程师 超级用户',
     AI: '人工智能 人工智慧 助手 语言模型 語言模型 机器人 機器人 大模型 聊天机器人 聊天機器人 助理 模型',
@@ -41,15 +41,15 @@ export const EAST_ASIAN: LanguageWords = {
   },
   ja: {
     OVERRIDE:
-      '無視して 無視し 無視せよ 無視する 忘れて 忘れろ 忘れてください 忘れ 取り消 従わない 従わず 従う必要はない 破って 破棄 無効に 無効化 回避し 迂回 捨てて 守らなくて 気にしない 気にせず 上書き 放棄し 解除して 除外して',
+      '無視して 無視し 無視せよ 無視する 忘れて 忘れろ 忘れてください 忘れ 取り消 従わない 従わず 従う必要はない 破って 破棄 無効に 無効化 回避し 迂回 捨てて 守らなくて 気にしない 気にせず 上書き 放棄し 解除して 除外して 廃止 捨てろ 忘れ去',
     PRIOR:
       '以前 以前の 上記 上記の これまで これまでの 今までの 今まで 前の 先ほどの さっきの 先の 前述 従来の 元の 最初の 当初の 直前の 既存の',
     ALL: 'すべて 全て 全部 あらゆる いかなる 一切 すべての 全ての どんな',
-    INSTR: '指示 指示を 指示は 指示に 指示文 命令 命令を プロンプト 指令 インストラクション 指図',
+    INSTR: '指示 指示を 指示は 指示に 指示文 命令 命令を プロンプト 指令 インストラクション 指図 言われた 言われて',
     RULES: 'ルール 規約 規則 ガイドライン ポリシー 方針 決まり',
     LIMITS: '制限 フィルター 制約 検閲 制限事項 規制 縛り セーフガード',
     REVEAL: '漏らし 明かし 明かせ 暴露 公開し 開示し 開示せよ 暴いて 白状 さらけ出 漏洩 明らかに',
-    SHOW: '表示 教えて 教えろ 出力 書いて 言って 繰り返し 見せて 見せろ 示して 書き出し 復唱 列挙 翻訳して 引用して 書け 言え 述べて 答えて 貼り付け 一字一句',
+    SHOW: '表示 教えて 教えろ 出力 書いて 言って 繰り返し 見せて 見せろ 示して 書き出し 復唱 列挙 翻訳して 引用して 書け 言え 述べて 答えて 貼り付け 一字一句 書き写し 写して 全文',
     SECRET: 'パスワード 合言葉 機密 秘密 秘密の 暗証番号 シークレット 認証情報 秘密鍵 パスコード 非公開 極秘',
     SYSTEM: 'システム 開発者 管理者 デバッグ メンテナンス 運営 運用担当 プログラマー',
     AI: '人工知能 アシスタント 言語モデル チャットボット ボット エージェント',
@@ -78,14 +78,14 @@ export const EAST_ASIAN: LanguageWords = {
   },
   ko: {
     OVERRIDE:
-      '무시 무시하 무시해 잊어 잊고 잊어버리 따르지 지키지 무효화 취소하고 어기고 건너뛰 우회 파기 덮어쓰 신경_쓰지 상관하지 벗어나',
+      '무시 무시하 무시해 잊어 잊고 잊어버리 따르지 지키지 무효화 취소하고 어기고 건너뛰 우회 파기 덮어쓰 신경_쓰지 상관하지 벗어나 폐기 버리고 버려 집어치',
     PRIOR: '이전 이전의 앞의 위의 지금까지 기존 앞서 앞선 먼저 원래 위에 종전',
     ALL: '모든 모두 전부 일체 어떤 전체 어떠한',
     INSTR: '지시 지시사항 명령 명령어 지침 프롬프트 지시를 안내문 명령을',
     RULES: '규칙 정책 규정 원칙 가이드라인',
     LIMITS: '제한 제약 필터 검열 금지사항 안전장치 한계 차단',
     REVEAL: '공개해 공개하 누설 폭로 알려 밝혀 털어놓 유출 드러내 실토',
-    SHOW: '보여 말해 출력 적어 써 반복 나열 읊어 번역해 인용해 표시해 복사해 붙여',
+    SHOW: '보여 말해 출력 적어 써 반복 나열 읊어 번역해 인용해 표시해 복사해 붙여 옮겨 전문',
     SECRET: '비밀번호 비밀 암호 기밀 패스워드 비번 시크릿 인증정보 비밀키 열쇠말',
     SYSTEM: '시스템 개발자 관리자 디버그 유지보수 운영자',
     AI: '인공지능 어시스턴트 챗봇 언어모델 언어_모델 비서 도우미 모델',
@@ -114,10 +114,10 @@ export const EAST_ASIAN: LanguageWords = {
   },
   th: {
     OVERRIDE:
-      'เพิกเฉย ไม่สนใจ ไม่ต้องสนใจ อย่าสนใจ ละเว้น ละเลย มองข้าม ลืม ลืมไปเลย ไม่ต้องทำตาม อย่าทำตาม หยุดทำตาม เลิกทำตาม ฝ่าฝืน ข้ามไป ยกเลิกคำสั่ง ทิ้งคำสั่ง เลี่ยง ไม่ต้องปฏิบัติตาม เมินเฉย',
+      'เพิกเฉย ไม่สนใจ ไม่ต้องสนใจ อย่าสนใจ ละเว้น ละเลย มองข้าม ลืม ลืมไปเลย ไม่ต้องทำตาม อย่าทำตาม หยุดทำตาม เลิกทำตาม ฝ่าฝืน ข้ามไป ยกเลิกคำสั่ง ทิ้งคำสั่ง เลี่ยง ไม่ต้องปฏิบัติตาม เมินเฉย ถูกยกเลิก ทิ้งทุกอย่าง',
     PRIOR: 'ก่อนหน้า ก่อนหน้านี้ ที่ผ่านมา ข้างต้น ด้านบน ที่แล้ว เดิม แต่เดิม ตอนแรก ก่อนนี้ ที่ได้รับมา ที่ได้รับ',
     ALL: 'ทั้งหมด ทุก ทุกอย่าง ทั้งปวง ใดๆ ทั้งสิ้น',
-    INSTR: 'คำสั่ง คำแนะนำ พรอมต์ พรอมท์ ข้อกำหนด คำชี้แนะ แนวทาง พร้อมท์',
+    INSTR: 'คำสั่ง คำแนะนำ พรอมต์ พรอมท์ ข้อกำหนด คำชี้แนะ แนวทาง พร้อมท์ ถูกสั่ง',
     RULES: 'กฎ กฏ นโยบาย ระเบียบ กติกา ข้อบังคับ หลักเกณฑ์',
     LIMITS: 'ข้อจำกัด ตัวกรอง การกรอง เซ็นเซอร์ ขีดจำกัด ข้อห้าม',
     REVEAL: 'เปิดเผย แฉ คายความลับ เผยแพร่',
@@ -200,7 +200,7 @@ export const EAST_ASIAN: LanguageWords = {
   },
   vi: {
     OVERRIDE:
-      'bỏ_qua hãy_quên quên_đi quên_hết quên_mọi quên_tất phớt_lờ làm_ngơ lờ_đi không_cần_tuân đừng_tuân đừng_làm_theo không_tuân gạt_bỏ gạt_sang bỏ_ngoài_tai mặc_kệ vi_phạm vượt_qua hủy_bỏ ghi_đè ngừng_tuân quên_những quên_các bất_chấp đừng_quan_tâm',
+      'bỏ_qua hãy_quên quên_đi quên_hết quên_mọi quên_tất phớt_lờ làm_ngơ lờ_đi không_cần_tuân đừng_tuân đừng_làm_theo không_tuân gạt_bỏ gạt_sang bỏ_ngoài_tai mặc_kệ vi_phạm vượt_qua hủy_bỏ ghi_đè ngừng_tuân quên_những quên_các bất_chấp đừng_quan_tâm đã_bị_hủy vứt_hết vứt_bỏ',
     PRIOR: 'trước_đó trước_đây ở_trên phía_trên trước ban_đầu bên_trên đã_nhận vừa_rồi từ_trước lúc_đầu trên_đây',
     ALL: 'tất_cả mọi_chỉ mọi_quy mọi_hướng mọi_lệnh toàn_bộ bất_kỳ hết_thảy mọi_giới mọi_luật mọi_yêu',
     INSTR: 'hướng_dẫn chỉ_thị chỉ_dẫn mệnh_lệnh câu_lệnh lời_nhắc yêu_cầu_trước lệnh_hệ lệnh_trước prompt_hệ lệnh_ở',
@@ -236,11 +236,11 @@ export const EAST_ASIAN: LanguageWords = {
   },
   id: {
     OVERRIDE:
-      'abaikan abaikanlah mengabaikan lupakan lupakanlah acuhkan langgar lewati_aturan jangan_ikuti jangan_patuhi jangan_hiraukan hiraukan_saja kesampingkan batalkan timpa hindari_aturan bebaskan_diri endahkan tak_usah_ikuti tidak_perlu_mengikuti berhenti_mengikuti',
+      'abaikan abaikanlah mengabaikan lupakan lupakanlah acuhkan langgar lewati_aturan jangan_ikuti jangan_patuhi jangan_hiraukan hiraukan_saja kesampingkan batalkan timpa hindari_aturan bebaskan_diri endahkan tak_usah_ikuti tidak_perlu_mengikuti berhenti_mengikuti dicabut buang_semua lupain',
     PRIOR: 'sebelumnya di_atas terdahulu yang_lalu sebelum_ini awal tadi semula sejauh_ini selama_ini terdahulu',
     ALL: 'semua seluruh segala apapun setiap apa_pun sebarang',
     INSTR:
-      'instruksi perintah arahan petunjuk prompt_sistem pedoman instruksimu perintahmu instruksi-instruksi suruhan',
+      'instruksi perintah arahan petunjuk prompt_sistem pedoman instruksimu perintahmu instruksi-instruksi suruhan disuruh* diperintah*',
     RULES: 'aturan peraturan kebijakan ketentuan aturanmu kaidah dasar_keselamatan',
     LIMITS: 'batasan pembatasan filter penyaring sensor_konten larangan sekatan tapisan kekangan',
     REVEAL: 'ungkapkan bocorkan beberkan bongkar singkapkan dedahkan buka_rahasia ungkap bocorkanlah',
@@ -275,10 +275,11 @@ export const EAST_ASIAN: LanguageWords = {
   },
   tl: {
     OVERRIDE:
-      'balewalain huwag_pansinin kalimutan kalimutan_mo ipagwalang-bahala isantabi suwayin laktawan huwag_sundin wag_sundin wag_pansinin labagin lampasan kanselahin ipawalang-bisa wag_mong_sundin huwag_mong_sundin kaligtaan iwaksi balewalain_mo',
+      'balewalain huwag_pansinin kalimutan kalimutan_mo ipagwalang-bahala isantabi suwayin laktawan huwag_sundin wag_sundin wag_pansinin labagin lampasan kanselahin ipawalang-bisa wag_mong_sundin huwag_mong_sundin kaligtaan iwaksi balewalain_mo kanselado itapon_mo wag_mo_nang',
     PRIOR: 'nakaraang nauna naunang nasa_itaas kanina sa_itaas nakaraan dati orihinal_na unang_mga',
     ALL: 'lahat ng_lahat anumang buong bawat alinmang',
-    INSTR: 'tagubilin utos panuto instruksiyon instruksyon direktiba mga_tagubilin mga_utos kautusan',
+    INSTR:
+      'tagubilin utos panuto instruksiyon instruksyon direktiba mga_tagubilin mga_utos kautusan iniutos ipinag-utos',
     RULES: 'patakaran tuntunin alituntunin panuntunan batas_mo',
     LIMITS: 'limitasyon paghihigpit restriksyon restriksiyon hangganan filter mga_pagbabawal',
     REVEAL: 'ibunyag isiwalat ilantad ibulgar ilabas_ang ibuking isiwalat_mo',
@@ -294,9 +295,9 @@ export const EAST_ASIAN: LanguageWords = {
       'walang_limitasyon walang_restriksyon walang_patakaran walang_filter walang_sensura walang_hangganan walang_paghihigpit walang_tuntunin walang_anumang walang_kinikilalang walang_censorship walang_bawal',
     REFUSE: 'tumanggi tanggihan pagtanggi',
     COMPLY: 'sumunod sundin palagi laging huwag_kailanman',
-    NEG: 'huwag hindi wala walang wag',
-    YOU: 'iyong mo ikaw inyong sa_iyo iyo kayo ikaw_ay',
-    ME: 'sa_akin akin ako aking',
+    NEG: 'huwag wala walang wag',
+    YOU: 'iyong ikaw inyong sa_iyo iyo kayo ikaw_ay mo_ang mong',
+    ME: 'sa_akin akin aking',
     RESPOND: 'sagutin sagot sumagot tumugon tugon',
     SEND: 'ipadala magpadala ipasa i-email i-forward isumite',
     NEW: 'bagong sumusunod sa_halip sa_ibaba sumusunod_na',

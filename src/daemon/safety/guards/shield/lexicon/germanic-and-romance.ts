@@ -4,12 +4,13 @@ import type { LanguageWords } from './types.ts'
 export const GERMANIC_AND_ROMANCE: LanguageWords = {
   de: {
     OVERRIDE: `vergesst vergessen_sie ignoriert verwirf verwerfe* blende_aus lass_ausser hintergeh* widersetz* brich brecht setz_dich_uber
-      setze_dich_uber halte_dich_nicht folge_nicht befolge_nicht pfeif_auf`,
+      setze_dich_uber halte_dich_nicht folge_nicht befolge_nicht pfeif_auf gelten_nicht_mehr hinfallig* aufgehoben schmeiss_alles wirf_alles keine_gultigkeit`,
     PRIOR: 'bislang zuletzt erteilt* bisher vorstehend* vorausgehend* anfanglich* ursprunglich*',
-    INSTR: 'systemprompt* systemanweisung* systemvorgabe* systemnachricht* arbeitsanweisung* weisung* direktive*',
+    INSTR:
+      'systemprompt* systemanweisung* systemvorgabe* systemnachricht* arbeitsanweisung* weisung* direktive* aufgetragen befohlen vorgegeben gesagt_hat gesagt_wurde auferlegt*',
     RULES: 'vorschrift* richtlinie* verhaltensregel* sicherheitsregel* leitlinie*',
     REVEAL: 'offenlege* offenzulegen verrate verratst verrate_mir plaudere leg_offen lege_offen rucke_heraus',
-    SHOW: 'gebe geben_sie nenne liste_auf zitiere druck gib_aus lies_vor verrate_mir lass_mich_sehen',
+    SHOW: 'gebe geben_sie nenne liste_auf zitiere druck gib_aus lies_vor verrate_mir lass_mich_sehen schreib_ab liste_alle gib_wieder',
     SECRET: 'passwort* zugangsdaten zugangscode* zugangsschlussel* geheimnis* vertraulich* schlussel* losungswort',
     SYSTEM: 'wartungsmodus systemverwalter* betreiber* entwicklermodus adminmodus',
     AI: 'assistent* assistenz* sprachmodell* ki-modell* ki-assistent* ki-system* chatbot*',
@@ -33,15 +34,15 @@ export const GERMANIC_AND_ROMANCE: LanguageWords = {
   },
   nl: {
     OVERRIDE: `negeer* vergeet laat_achterwege sla_over omzeil* overschrijf* overtreed* doe_alsof_je_geen trek_je_niets_aan lap_aan_je_laars
-      hou_je_niet houd_je_niet volg_niet schuif_opzij`,
+      hou_je_niet houd_je_niet volg_niet schuif_opzij gooi_alles ingetrokken overboord`,
     PRIOR: 'voorgaand* eerder eerdere vorig voorafgaand* hierboven bovenstaand* oorspronkelijk* tot_nu_toe',
     ALL: 'al_je al_jouw al_de al_het alles elke',
     INSTR:
-      'instructies opdrachten aanwijzing* voorschrift* bevel bevelen systeemprompt* systeeminstructie* systeembericht*',
+      'instructies opdrachten aanwijzing* voorschrift* bevel bevelen systeemprompt* systeeminstructie* systeembericht* opgedragen',
     RULES: 'regels beleid richtlijnen gedragsregel*',
     LIMITS: 'beperking* restrictie* grenzen filters veiligheidsfilter* censuur',
     REVEAL: 'onthul* verklap* openbaar_je maak_bekend geef_prijs verraad geef_vrij',
-    SHOW: 'geef vertel noem druk_af laat_zien laat_me_zien vertaal* som_op citeer',
+    SHOW: 'geef vertel noem druk_af laat_zien laat_me vertaal* som_op citeer',
     SECRET: 'wachtwoord* geheim* toegangscode* sleutel* vertrouwelijk* inloggegevens',
     SYSTEM: 'systeem* beheerder* ontwikkelaar* onderhoudsmodus',
     AI: 'taalmodel* assistent* ai-model*',
@@ -63,7 +64,8 @@ export const GERMANIC_AND_ROMANCE: LanguageWords = {
     PERSONALDATA: 'adres klantgegevens persoonsgegevens rekeningnummer* gegevens',
   },
   af: {
-    OVERRIDE: 'ignoreer* verontagsaam* vergeet omseil* oorskry* laat_vaar slaan_oor moenie_gehoorsaam oortree',
+    OVERRIDE:
+      'ignoreer* verontagsaam* vergeet omseil* oorskry* laat_vaar slaan_oor moenie_gehoorsaam oortree gooi_alles herroep*',
     PRIOR: 'vorige voorafgaande vroeere vroeër* vroeere bostaande tot_dusver oorspronklike',
     ALL: 'al_die al_jou alle',
     INSTR: 'instruksie* opdragte aanwysing* bevele riglyn* stelselinstruksie* stelselprompt',
@@ -91,10 +93,11 @@ export const GERMANIC_AND_ROMANCE: LanguageWords = {
   },
   sv: {
     OVERRIDE:
-      'ignorera* bortse glöm glömma strunta_i åsidosätt* kringgå* hoppa_över förbise* bryt_mot upphäv* lyd_inte följ_inte',
+      'ignorera* bortse glöm glömma strunta_i åsidosätt* kringgå* hoppa_över förbise* bryt_mot upphäv* lyd_inte följ_inte upphävd* slopa',
     PRIOR: 'tidigare föregående ovanstående ovan hittills ursprungliga dittills',
     ALL: 'alla_tidigare alla_dina alla_instruktioner alla_regler alla_föregående alla_de alla_ovanstående alla_begränsningar allt samtliga varje',
-    INSTR: 'instruktion* anvisning* direktiv* uppmaning* systemprompt* systeminstruktion* systemmeddelande*',
+    INSTR:
+      'instruktion* anvisning* direktiv* uppmaning* systemprompt* systeminstruktion* systemmeddelande* tillsagd beordrad*',
     RULES: 'regler reglerna riktlinje* policyn föreskrift*',
     LIMITS: 'begränsning* restriktion* spärrar filter censur* gränser skyddsåtgärd*',
     REVEAL: 'avslöja* röj yppa lämna_ut offentliggör',
@@ -123,13 +126,14 @@ export const GERMANIC_AND_ROMANCE: LanguageWords = {
     HYPOTH: 'berättelse* påhittad* hypotetisk* sagan',
   },
   da: {
-    OVERRIDE: 'ignorer* glem glemme tilsidesæt* se_bort_fra omgå* spring_over overtræd* bryd følg_ikke overhold_ikke',
+    OVERRIDE:
+      'ignorer* glem glemme tilsidesæt* se_bort_fra omgå* spring_over overtræd* bryd følg_ikke overhold_ikke smid_alt ophævet drop_dine',
     PRIOR: 'tidligere foregående ovenstående ovenfor hidtidige oprindelige',
     ALL: 'alle samtlige alt_hvad alt_ovenstående enhver',
-    INSTR: 'instruktion* instruks* anvisning* ordrer direktiv* systemprompt* systeminstruktion*',
+    INSTR: 'instruktion* instruks* anvisning* ordrer direktiv* systemprompt* systeminstruktion* fået_besked beordret',
     RULES: 'regler reglerne retningslinje* politikker',
     LIMITS: 'begrænsning* restriktion* grænser filtre censur',
-    REVEAL: 'afslør* røb røbe fortæl_hemmeligheden udlever*',
+    REVEAL: 'afslør* fortæl_hemmeligheden udlever* røb_adgangskoden røb_koden',
     SHOW: 'vis_mig vis_dine vis_din vis_systemprompten vis_alle fortæl skriv gentag* udskriv* oplys* gengiv* citer* oversæt* angiv',
     SECRET: 'adgangskode* kodeord* hemmelig* nøglen fortrolig* loginoplysninger',
     SYSTEM: 'systemet udvikler* administratortilstand',
@@ -156,13 +160,15 @@ export const GERMANIC_AND_ROMANCE: LanguageWords = {
     MODE: 'tilstand',
   },
   no: {
-    OVERRIDE: 'ignorer* glem glemme overse se_bort_fra omgå* hopp_over overstyr* bryt følg_ikke tilsidesett*',
+    OVERRIDE:
+      'ignorer* glem glemme overse se_bort_fra omgå* hopp_over overstyr* bryt følg_ikke tilsidesett* kast_alt opphevet dropp_reglene',
     PRIOR: 'tidligere foregående ovenstående ovenfor hittil opprinnelige forrige',
     ALL: 'alle samtlige alt_ovenfor enhver',
-    INSTR: 'instruksjon* instruks* anvisning* ordrer systemprompt* systeminstruks* systemmelding* ledetekst*',
+    INSTR:
+      'instruksjon* instruks* anvisning* ordrer systemprompt* systeminstruks* systemmelding* ledetekst* bedt_om beordret',
     RULES: 'regler reglene retningslinje*',
     LIMITS: 'begrensning* restriksjon* grenser filtre sensur sperrer',
-    REVEAL: 'avslør* røp røpe utlever*',
+    REVEAL: 'avslør* utlever* røp_passordet røp_koden',
     SHOW: 'vis_meg vis_dine vis_din vis_alle fortell skriv gjenta* gjengi* siter* oversett* oppgi',
     SECRET: 'passord* hemmelig* nøkkelen tilgangskode* konfidensiell* fortrolig*',
     SYSTEM: 'systemet utvikler* administratormodus',
@@ -175,7 +181,7 @@ export const GERMANIC_AND_ROMANCE: LanguageWords = {
     COMPLY: 'må_du adlyd* alltid aldri',
     NEG: 'ikke ingen intet uten aldri ikkje',
     YOU: 'dine ditt du_er du_skal du_har du_kan du_må deres din_systemprompt',
-    ME: 'jeg meg mine',
+    ME: 'jeg mine',
     RESPOND: 'svar svare svaret besvar*',
     SEND: 'videresend* oversend*',
     NEW: 'nye følgende nedenfor i_stedet isteden',
@@ -198,9 +204,9 @@ export const GERMANIC_AND_ROMANCE: LanguageWords = {
     SHOW: 'sýndu segðu skrifaðu endurtaktu birtu prentaðu',
     SECRET: 'lykilorð* leyndarmál* aðgangsorð* leynileg* trúnaðar*',
     SYSTEM: 'kerfið kerfis* forritari*',
-    YOU: 'þú þín þínar þinn þitt þínum þér',
+    YOU: 'þínar þinn þitt þínum þér',
     ME: 'mér mig ég',
-    NEG: 'ekki engar engin án',
+    NEG: 'ekki engar engin',
     FROMNOW: 'héðan_í_frá frá_og_með_núna þú_ert_núna',
     PERSONA: 'þykistu láttu_sem leiktu',
     UNBOUND: 'án_takmarkana án_reglna án_ritskoðunar',
@@ -209,10 +215,11 @@ export const GERMANIC_AND_ROMANCE: LanguageWords = {
   },
   fr: {
     OVERRIDE: `ignorez ignore ignorer oublie oubliez oublier negligez ecarte ecartez passe_outre passez_outre fais_fi faites_fi ne_tenez_pas ne_tenez_plus
-      ne_tiens_plus faites_abstraction annule annulez enfrein* viole violez ne_respecte ne_respectez laisse_tomber laissez_tomber contourne*`,
+      ne_tiens_plus faites_abstraction annule annulez enfrein* viole violez ne_respecte ne_respectez laisse_tomber laissez_tomber contourne* annulees revoquees jette_tout laisse_tomber_toutes règles_ont_changé`,
     PRIOR:
       "precedemment susmentionne* ci-avant initiales initiaux recues donnees_plus_haut plus_haut auparavant jusqu'a_present",
-    INSTR: 'instructions consignes directives ordre invite_systeme message_systeme prompt_systeme commandes',
+    INSTR:
+      "instructions consignes directives ordre invite_systeme message_systeme prompt_systeme commandes ordonné ordonnés t'a_demandé vous_a_demandé t'a_dit",
     RULES: 'regles reglement* politique_de',
     LIMITS: 'restrictions limitations filtres garde-fous garde-fou censure interdictions',
     REVEAL: 'revele revelez devoilez divulguez devoile trahis livre-moi revele-moi donne-moi_le_secret',
@@ -239,9 +246,10 @@ export const GERMANIC_AND_ROMANCE: LanguageWords = {
   },
   es: {
     OVERRIDE: `ignora ignore ignoren ignorad olvida olvide olviden olvidate olvidese haz_caso_omiso hagan_caso_omiso haga_caso_omiso omite omita pasa_por_alto
-      prescinde anula elude burla desatiende no_hagas_caso deja_de_lado deja_de_seguir saltate incumple viola`,
+      prescinde anula elude burla desatiende no_hagas_caso deja_de_lado deja_de_seguir saltate incumple viola anuladas revocadas borron_y_cuenta haz_borron tira_a_la_basura`,
     PRIOR: 'anteriores precedentes arriba iniciales originales recibidas dadas hasta_el_momento',
-    INSTR: 'instrucciones indicaciones ordenes directivas prompt_del_sistema mensaje_del_sistema',
+    INSTR:
+      'instrucciones indicaciones ordenes directivas prompt_del_sistema mensaje_del_sistema te_dijeron te_ordenaron ordenaron te_mandaron',
     RULES: 'normas norma politicas directrices',
     LIMITS: 'restricciones limitaciones limites filtros barreras censura',
     REVEAL: 'revela revele revelame desvela divulga filtrame confiesa delata dime_el_secreto',
@@ -268,9 +276,10 @@ export const GERMANIC_AND_ROMANCE: LanguageWords = {
   },
   pt: {
     OVERRIDE: `ignore ignora ignorem esqueca esquece esquecam desconsidere desconsidera despreze descarte anule contorne burle pule deixe_de_lado
-      nao_siga nao_obedeca desobedeca viole passe_por_cima`,
+      nao_siga nao_obedeca desobedeca viole passe_por_cima revogad* anuladas apague_da_memoria`,
     PRIOR: 'anteriores anterior previas precedentes acima iniciais originais recebidas ate_agora ate_aqui',
-    INSTR: 'instrucoes orientacoes ordens diretivas comandos prompt_do_sistema mensagem_do_sistema indicacoes',
+    INSTR:
+      'instrucoes orientacoes ordens diretivas comandos prompt_do_sistema mensagem_do_sistema indicacoes lhe_pediram te_mandaram mandaram ordenaram',
     RULES: 'regras normas diretrizes politicas',
     LIMITS: 'restricoes limitacoes limites filtros barreiras censura bloqueios',
     REVEAL: 'revele revela divulgue exponha vaze confesse entregue_o_segredo desvende',
@@ -284,7 +293,7 @@ export const GERMANIC_AND_ROMANCE: LanguageWords = {
       'de_agora_em_diante a_partir_deste_momento doravante daqui_em_diante daqui_para_a_frente agora_es tu_es_agora voce_agora_e',
     UNBOUND:
       'sem_regras sem_limites sem_filtros sem_restricoes sem_nenhuma_restricao sem_qualquer_restricao sem_amarras ilimitad* irrestrit*',
-    YOU: 'suas seus teus tuas tua teu voces deves deve',
+    YOU: 'suas seus teus tuas tua teu voces',
     NEG: 'nenhuma nenhum nunca jamais nada',
     RESPOND: 'responda responde respostas respondas',
     SEND: 'envie envia reencaminhe encaminhe encaminha mande manda remeta',
@@ -310,13 +319,14 @@ export const GERMANIC_AND_ROMANCE: LanguageWords = {
   },
   it: {
     OVERRIDE: `ignora ignori ignorate ignorare dimentica dimentichi dimenticate dimenticati scordati tralascia trascura aggira aggirate scavalca annulla
-      infrangi viola non_seguire non_rispettare lascia_perdere lascia_stare metti_da_parte disobbedisci salta_le`,
+      infrangi viola non_seguire non_rispettare lascia_perdere lascia_stare metti_da_parte disobbedisci salta_le annullat* butta_via revocat*`,
     PRIOR: "precedenti precedente sopra iniziali originali ricevute finora prima_d'ora di_cui_sopra",
-    INSTR: 'istruzioni istruzione comandi ordini direttive indicazioni prompt_di_sistema messaggio_di_sistema consegne',
+    INSTR:
+      'istruzioni istruzione comandi ordini direttive indicazioni prompt_di_sistema messaggio_di_sistema consegne ti_hanno_detto ti_hanno_ordinato ordinato',
     RULES: 'regole regola norme linee_guida politiche',
     LIMITS: 'restrizioni limitazioni limiti filtri barriere censura vincoli',
     REVEAL: 'rivela rivelami riveli rivelate svela svelami svelate divulga confessa spiattella',
-    SHOW: `mostra mostrami mostri mostrate stampa dimmi dammi ripeti ripetimi scrivi scrivimi elenca recita traduci trascrivi cita copia incolla visualizza
+    SHOW: `mostra mostrami mostri mostrate stampa dimmi dammi ripeti ripetimi scrivi scrivimi elenca recita traduci trascrivi copia incolla visualizza
       fammi_vedere raccontami`,
     SECRET: 'parola_chiave segreto segreta segreti segrete credenziali codice_di_accesso chiave riservat* password',
     SYSTEM: 'amministratore sviluppatore sistemista modalita_manutenzione',
@@ -326,7 +336,7 @@ export const GERMANIC_AND_ROMANCE: LanguageWords = {
     UNBOUND:
       'senza_regole senza_limiti senza_filtri senza_restrizioni senza_alcuna_restrizione senza_nessun_limite senza_freni illimitat* senza_vincoli',
     YOU: 'tua tue tuoi devi puoi sei_un vostra vostre vostri',
-    NEG: 'nessuna nessuno nessun mai niente nulla',
+    NEG: 'nessuna nessuno nessun niente nulla',
     RESPOND: 'rispondi risponda rispondere risposte',
     SEND: 'invia inviami inoltra spedisci manda mandami trasmetti',
     NEW: 'nuove nuovi seguenti seguente qui_sotto invece',
@@ -339,10 +349,10 @@ export const GERMANIC_AND_ROMANCE: LanguageWords = {
   },
   ca: {
     OVERRIDE:
-      'ignora ignoreu ignori oblida oblideu obvia descarta passa_per_alt desobeeix no_facis_cas fes_cas_omís deixa_de_banda eludeix',
+      'ignora ignoreu ignori oblida oblideu obvia descarta passa_per_alt desobeeix no_facis_cas fes_cas_omís deixa_de_banda eludeix llença_tot passa_de_les',
     PRIOR: 'anteriors anterior prèvies previs precedents fins_ara de_dalt inicials originals',
     ALL: 'totes tots tota tot_el',
-    INSTR: 'instruccions ordres indicacions directrius directives consignes missatge_del_sistema',
+    INSTR: "instruccions ordres indicacions directrius directives consignes missatge_del_sistema t'han_manat t'han_dit",
     RULES: 'normes regles polítiques',
     LIMITS: 'restriccions limitacions límits filtres censura',
     REVEAL: "revela revela'm desvela divulga confessa",
@@ -354,9 +364,9 @@ export const GERMANIC_AND_ROMANCE: LanguageWords = {
     FROMNOW: "a_partir_d'ara des_d'ara d'ara_endavant ara_ets",
     UNBOUND:
       'sense_restriccions sense_límits sense_filtres sense_regles sense_normes sense_censura sense_cap_restricció',
-    NEG: 'sense no_pas',
+    NEG: 'no_pas',
     YOU: 'teves teus teva teu vostres vostra has_de ets',
-    ME: "em jo m'",
+    ME: "m'",
     RESPOND: 'respon contesta resposta respostes responeu',
     SEND: "envia envia'm reenvia tramet",
     NEW: 'noves nous següents següent a_continuació en_lloc_d',
@@ -369,17 +379,17 @@ export const GERMANIC_AND_ROMANCE: LanguageWords = {
   },
   ro: {
     OVERRIDE:
-      'ignoră ignorați ignora uită uitați omite nesocotește desconsideră nu_ține_cont nu_mai_ține_cont treci_peste ocolește încalcă eludează lasă_deoparte anulează',
+      'ignoră ignorați ignora uită uitați omite nesocotește desconsideră nu_ține_cont nu_mai_ține_cont treci_peste ocolește încalcă eludează lasă_deoparte anulează anulate lasă_baltă abrogate',
     PRIOR: 'anterioare precedente anterior de_mai_sus de_până_acum inițiale prealabile primite',
     ALL: 'toate toți orice tot_ce întreg* oricare',
     INSTR:
-      'instrucțiuni* instrucţiuni* indicații* comenzi comenzile ordine ordinele directive* mesajul_de_sistem promptul* îndrumări*',
+      'instrucțiuni* instrucţiuni* indicații* comenzi comenzile ordine ordinele directive* mesajul_de_sistem promptul* îndrumări* ți_s-a_cerut ți_s-a_spus ordonat*',
     RULES: 'reguli regulile reguli* regulament* politici',
     LIMITS: 'restricții* restricţii* limitări* limite limitele filtre filtrele constrângeri* cenzur*',
     REVEAL: 'dezvălui* divulg* destăinui* trădează deconspiră',
     SHOW: 'arată arată-mi afișează afişează spune spune-mi scrie repetă tipărește listează tradu citează copiază dă-mi',
     SECRET:
-      'secret* cheia_secretă codul_de_acces confidențial* credențiale* parola_ta parola_secretă parola_de parola_sistemului parola_administratorului parolele',
+      'cheia_secretă codul_de_acces confidențial* credențiale* parola_ta parola_secretă parola_de parola_sistemului parola_administratorului parolele secretul secretă secretele',
     SYSTEM: 'sistem* sistemului administrator* dezvoltator*',
     AI: 'asistent* model_lingvistic inteligență_artificială',
     PERSONA: 'prefă-te pretinde imaginează-ți închipuie-ți comportă-te joacă_rolul acționează_ca',
@@ -387,8 +397,8 @@ export const GERMANIC_AND_ROMANCE: LanguageWords = {
     UNBOUND:
       'fără_restricții fără_limite fără_reguli fără_filtre fără_cenzură fără_nicio_restricție fără_constrângeri necenzurat* nelimitat* nerestricționat*',
     NEG: 'fără nicio niciun niciodată nimic nu_mai nu_ai nu_trebuie nu_te nu_respecta nu_spune',
-    YOU: 'tale tău tăi tu_ești trebuie_să dumneavoastră ești ale_tale',
-    ME: 'mie îmi',
+    YOU: 'tu_ești trebuie_să dumneavoastră ești ale_tale promptul_tău sistemul_tău instrucțiunile_tale regulile_tale',
+    ME: 'îmi',
     RESPOND: 'răspunde* răspuns*',
     SEND: 'trimite* expediază redirecționează transmite',
     NEW: 'noi_instrucțiuni noile următoarele următor* mai_jos în_schimb',

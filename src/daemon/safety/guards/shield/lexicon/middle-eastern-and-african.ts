@@ -4,10 +4,10 @@ import type { LanguageWords } from './types.ts'
 export const MIDDLE_EASTERN_AND_AFRICAN: LanguageWords = {
   ar: {
     OVERRIDE:
-      'تجاهل* تجاهلي تجاهلوا انسوا انسَ اهمل* أهمل* تخطى تجاوز* اتجاهل تتجاهل الغ_كل ألغِ ألغي* اضرب_بعرض لا_تتبع لا_تلتزم لا_تطع خالف* تغاض* اترك_جانبا انس انسي انسى',
+      'تجاهل* تجاهلي تجاهلوا انسوا انسَ اهمل* أهمل* تخطى تجاوز* اتجاهل تتجاهل الغ_كل ألغِ ألغي* اضرب_بعرض لا_تتبع لا_تلتزم لا_تطع خالف* تغاض* اترك_جانبا انس انسي انسى ألغيت ملغاة ألغي_كل سيبك',
     PRIOR: 'السابقة السابق سابق* السالفة أعلاه المذكورة المتقدمة الأولى الأصلية من_قبل قبل_هذا حتى_الآن الأولية',
     ALL: 'كل جميع كافة أي كامل كلها جميعها',
-    INSTR: 'تعليمات* توجيه* أوامر* إرشاد* ارشادات* موجه* الأوامر برومبت مطالبة*',
+    INSTR: 'تعليمات* توجيه* أوامر* إرشاد* ارشادات* موجه* الأوامر برومبت مطالبة* طلب_منك',
     RULES: 'قواعد* قوانين* سياس* ضوابط* أنظمة*',
     LIMITS: 'قيود* قيد فلتر* مرشح* رقابة* حدود* ضوابط* حظر',
     REVEAL: 'اكشف* كشف* افش* أفش* أفصح* افصح* سرب* فضح* ابح بح_لي',
@@ -41,10 +41,10 @@ export const MIDDLE_EASTERN_AND_AFRICAN: LanguageWords = {
   },
   fa: {
     OVERRIDE:
-      'نادیده_بگیر* نادیده_بگیرید نادیده فراموش_کن* فراموش_کنید فراموش بی‌توجه* توجه_نکن چشم‌پوشی* دور_بزن* دور_بریز کنار_بگذار* لغو_کن* پیروی_نکن رعایت_نکن بی‌خیال*',
+      'نادیده_بگیر* نادیده_بگیرید نادیده فراموش_کن* فراموش_کنید فراموش بی‌توجه* توجه_نکن چشم‌پوشی* دور_بزن* دور_بریز کنار_بگذار* لغو_کن* پیروی_نکن رعایت_نکن بی‌خیال* لغو_شد* لغو باطل_شد',
     PRIOR: 'قبلی پیشین گذشته بالا سابق اولیه قبل تاکنون تا_الان بالایی فوق پیش_از_این',
     ALL: 'همه تمام تمامی کلیه هر همهٔ همه‌ی هرگونه',
-    INSTR: 'دستور* دستورالعمل* دستورات فرمان* راهنمایی* پرامپت* توصیه‌ها',
+    INSTR: 'دستور* دستورالعمل* دستورات فرمان* راهنمایی* پرامپت* توصیه‌ها گفته‌اند',
     RULES: 'قوانین قواعد قانون مقررات خط‌مشی*',
     LIMITS: 'محدودیت* فیلتر* سانسور* ممنوعیت*',
     REVEAL: 'فاش_کن* فاش افشا* لو_بده آشکار_کن* برملا*',
@@ -74,10 +74,10 @@ export const MIDDLE_EASTERN_AND_AFRICAN: LanguageWords = {
   },
   ur: {
     OVERRIDE:
-      'نظرانداز* نظر_انداز بھول_جاؤ بھول_جائیں بھول_جا بھلا_دو بھلا_دیں پروا_نہ رد_کر_دو چھوڑ_دو عمل_نہ_کرو توڑ_دو فراموش_کر',
+      'نظرانداز* نظر_انداز بھول_جاؤ بھول_جائیں بھول_جا بھلا_دو بھلا_دیں پروا_نہ رد_کر_دو چھوڑ_دو عمل_نہ_کرو توڑ_دو فراموش_کر منسوخ* پھینک_دو بھول_جا*',
     PRIOR: 'پچھلی پچھلے سابقہ گزشتہ پہلے اوپر پہلی مذکورہ اب_تک',
     ALL: 'تمام سب سارے ساری سبھی ہر کوئی_بھی',
-    INSTR: 'ہدایت* ہدایات* احکامات* پرامپٹ* رہنما* حکم احکام',
+    INSTR: 'ہدایت* ہدایات* احکامات* پرامپٹ* رہنما* حکم احکام کہا_گیا',
     RULES: 'قواعد اصول* قوانین ضابط* پالیسی*',
     LIMITS: 'پابندی* حدود* فلٹر* سنسر*',
     REVEAL: 'ظاہر_کرو ظاہر_کریں افشا* انکشاف* بے‌نقاب فاش',
@@ -113,7 +113,7 @@ export const MIDDLE_EASTERN_AND_AFRICAN: LanguageWords = {
   },
   ku: {
     OVERRIDE: 'paşguh_bike ji_bîr_bike guh_nede',
-    PRIOR: 'berê pêşîn',
+    PRIOR: 'pêşîn',
     ALL: 'hemû hemî',
     INSTR: 'talîmat* rêwerz* ferman*',
     REVEAL: 'eşkere_bike aşkera_bike',
@@ -124,10 +124,10 @@ export const MIDDLE_EASTERN_AND_AFRICAN: LanguageWords = {
   },
   he: {
     OVERRIDE:
-      'התעלם התעלמי התעלמו תתעלם תתעלמי להתעלם שכח שכחי שכחו תשכח תשכחי לשכוח זנח עקוף תעקוף בטל דלג אל_תציית אל_תפעל_לפי הפר תפר',
+      'התעלם התעלמי התעלמו תתעלם תתעלמי להתעלם שכח שכחי שכחו תשכח תשכחי לשכוח זנח עקוף תעקוף בטל דלג אל_תציית אל_תפעל_לפי הפר תפר בטלים מבוטל מבוטלים תזרוק זרוק_לפח',
     PRIOR: 'קודמות קודם קודמים קודמת לעיל לפני_כן שקיבלת מוקדמות מקוריות ראשוניות עד_כה עד_עכשיו שניתנו שלמעלה',
     ALL: 'כל כול כולן כולם כלל',
-    INSTR: 'הוראות הוראה הוראותיך הנחיות הנחיה הנחיותיך פקודות פקודה פרומפט צווים הנחייה',
+    INSTR: 'הוראות הוראה הוראותיך הנחיות הנחיה הנחיותיך פקודות פקודה פרומפט צווים הנחייה אמרו_לך',
     RULES: 'כללים חוקים תקנות מדיניות כלל_ברזל',
     LIMITS: 'הגבלות מגבלות סינון מסננים צנזורה מסנן מגבלה',
     REVEAL: 'חשוף תחשוף חשפי תחשפי גלה תגלה גלי תסגיר הדלף הסגר',
@@ -176,11 +176,11 @@ export const MIDDLE_EASTERN_AND_AFRICAN: LanguageWords = {
   },
   sw: {
     OVERRIDE:
-      'puuza puuzia upuuze kupuuza sahau usahau kusahau usizingatie usifuate usitii acha_kufuata achana_na tupilia_mbali vunja_sheria kiuka pita_juu',
+      'puuza puuzia upuuze kupuuza sahau usahau kusahau usizingatie usifuate usitii acha_kufuata achana_na tupilia_mbali vunja_sheria kiuka pita_juu zimefutwa imefutwa yamefutwa tupa_yote',
     PRIOR:
       'yaliyopita yaliyotangulia ya_awali za_awali ya_hapo_awali hapo_juu iliyotangulia zilizotangulia zilizopita ya_mwanzo ulizopewa uliyopewa ya_kwanza vya_awali yaliyo_hapo_juu ya_zamani',
     ALL: 'yote zote wote vyote lolote chochote',
-    INSTR: 'maagizo maelekezo amri agizo mwongozo miongozo',
+    INSTR: 'maagizo maelekezo amri agizo mwongozo miongozo uliyoambiwa ulizoambiwa',
     RULES: 'sheria kanuni taratibu',
     LIMITS: 'vikwazo mipaka vizuizi vichujio udhibiti kichujio',
     REVEAL: 'fichua ufichue funua toa_siri kufichua',
@@ -194,7 +194,7 @@ export const MIDDLE_EASTERN_AND_AFRICAN: LanguageWords = {
       'bila_vikwazo bila_mipaka bila_sheria bila_kanuni bila_vizuizi bila_udhibiti isiyo_na_mipaka asiye_na_vikwazo huna_vikwazo huna_mipaka',
     REFUSE: 'kataa usikatae kukataa',
     COMPLY: 'lazima daima kamwe tii utii',
-    NEG: 'bila kamwe hakuna sio huna',
+    NEG: 'kamwe hakuna sio huna',
     YOU: 'wewe wako yako zako wewe_ni ulizopewa wenyewe',
     ME: 'yangu wangu kwangu mimi_ni',
     RESPOND: 'jibu ujibu majibu kujibu',

@@ -4,10 +4,11 @@ import type { LanguageWords } from './types.ts'
 export const OTHER_EUROPEAN: LanguageWords = {
   fi: {
     OVERRIDE:
-      'unohda unohtakaa sivuuta* ohita ohittakaa jätä_huomiotta jätä_huomioimatta jätä_noudattamatta älä_noudata älä_välitä hylkää kierrä kumoa riko laiminlyö',
+      'unohda unohtakaa sivuuta* ohita ohittakaa jätä_huomiotta jätä_huomioimatta jätä_noudattamatta älä_noudata älä_välitä hylkää kierrä kumoa riko laiminlyö kumottu* heitä_mielestäsi mitätöi*',
     PRIOR: 'aiem* aikaisem* edelli* edeltäv* aiemmin yllä olev* yläpuol* tähänast* alkuper* saama* annetu*',
     ALL: 'kaikki kaikkia kaikista kaikkien jokai* kaiken koko',
-    INSTR: 'ohjee* ohjei* ohje ohjeistu* käsky* määräy* kehot* komento* komenno* järjestelmäkeho* järjestelmäohje*',
+    INSTR:
+      'ohjee* ohjei* ohje ohjeistu* käsky* määräy* kehot* komento* komenno* järjestelmäkeho* järjestelmäohje* määrät* käsket*',
     RULES: 'säännö* sääntö* säännöt käytäntö* linjauks*',
     LIMITS: 'rajoitu* rajoituks* suodatt* suodatin* sensuur* rajoja estoja',
     REVEAL: 'paljasta* ilmaise_salaisuus kavalla vuoda_ulos luovuta',
@@ -21,7 +22,7 @@ export const OTHER_EUROPEAN: LanguageWords = {
       'ilman_rajoituksia ilman_sääntöjä ilman_suodatt* ilman_sensuuria ilman_rajoja ilman_mitään_rajoituksia rajoittam* sensuroim* suodattamat*',
     REFUSE: 'kieltäy* kieltäyd*',
     COMPLY: 'täytyy tottele* aina koskaan sinun_on',
-    NEG: 'älä älkää mitään ilman koskaan kukaan ei_ole',
+    NEG: 'älkää mitään ilman koskaan kukaan ei_ole älä_koskaan älä_mainitse älä_kerro',
     YOU: 'sinä sinun sinua sinulle sinulla olet omat teidän saamasi ohjeesi sääntösi',
     ME: 'minä minun minulle minua olen',
     RESPOND: 'vastaa* vastauks*',
@@ -39,10 +40,10 @@ export const OTHER_EUROPEAN: LanguageWords = {
   },
   et: {
     OVERRIDE:
-      'ignoreeri* eira* unusta* jäta_tähelepanuta jäta_kõrvale hülga* ära_järgi ära_pane_tähele tühista* möödu riku_reegleid',
+      'ignoreeri* eira* unusta* jäta_tähelepanuta jäta_kõrvale hülga* ära_järgi ära_pane_tähele tühista* möödu riku_reegleid tühistatud viska_minema',
     PRIOR: 'eelne* varase* eelmi* varem ülaltood* ülal_toodud senis* esialgs* senised eespool saadud',
     ALL: 'kõik kõiki kõigi kõikide iga kogu',
-    INSTR: 'juhis* juhend* käsk* käsud käske süsteemiviib* korraldus* viip viiba*',
+    INSTR: 'juhis* juhend* käsk* käsud käske süsteemiviib* korraldus* viip viiba* kästi kästud',
     RULES: 'reegl* reegel poliitika* eeskirj*',
     LIMITS: 'piirang* filtr* tsensuur* piire',
     REVEAL: 'avalda* paljasta* reeda*',
@@ -57,7 +58,7 @@ export const OTHER_EUROPEAN: LanguageWords = {
     REFUSE: 'keeldu*',
     COMPLY: 'pead alati kunagi kuuletu*',
     NEG: 'ärge ilma ühtegi kunagi ära_kunagi ära_keeldu',
-    YOU: 'sina sinu sinule sulle teie',
+    YOU: 'sina sinu sinule teie',
     ME: 'mina minu mulle',
     RESPOND: 'vastus* vastake',
     SEND: 'edasta* saatke saada_mulle saada_kõik',
@@ -73,10 +74,11 @@ export const OTHER_EUROPEAN: LanguageWords = {
   },
   hu: {
     OVERRIDE:
-      'hagyd_figyelmen hagyja_figyelmen hagyd_el felejtsd felejts_el felejtse vesd_el ignoráld* ignorálj* mellőzd* mellőzz* ne_vedd_figyelembe ne_törődj kerüld_meg írd_felül szegd_meg lépd_át kövesd_ne ne_kövesd ne_tartsd figyelmen_kívül',
+      'hagyd_figyelmen hagyja_figyelmen hagyd_el felejtsd felejts_el felejtse vesd_el ignoráld* ignorálj* mellőzd* mellőzz* ne_vedd_figyelembe ne_törődj kerüld_meg írd_felül szegd_meg lépd_át kövesd_ne ne_kövesd ne_tartsd figyelmen_kívül érvényüket_vesztették hatályát_vesztette',
     PRIOR: 'előző* korábbi* eddigi* fenti* megelőző* eredeti* előbbi* korábban',
     ALL: 'minden mindent összes valamennyi bármely* bármilyen az_összes mindegyik',
-    INSTR: 'utasítás* instrukció* parancs* útmutatás* rendszerüzenet* rendszerprompt* irányelv* rendelkez* előírás*',
+    INSTR:
+      'utasítás* instrukció* parancs* útmutatás* rendszerüzenet* rendszerprompt* irányelv* rendelkez* előírás* parancsolt* mondtak_neked utasított*',
     RULES: 'szabály* irányelv* előírás*',
     LIMITS: 'korlátozás* korlát* szűrő* cenzúr* tiltás* korlátok',
     REVEAL: 'fedd_fel felfed* árulj_el áruld_el leplezd_le tárd_fel hozd_nyilvánosságra add_ki',
@@ -108,10 +110,10 @@ export const OTHER_EUROPEAN: LanguageWords = {
   },
   el: {
     OVERRIDE:
-      'αγνόησε* αγνοήσ* αγνόησ* αγνοείς ξέχασε* ξέχνα* ξεχάστ* παράβλεψ* παράκαμψ* παρέκαμψ* παραβίασ* παράλειψ* μην_ακολουθ* μη_λαμβάνεις μη_λάβεις μην_υπακού* άφησε_στην_άκρη μην_τηρ* απόρριψ* ακύρωσε*',
+      'αγνόησε* αγνοήσ* αγνόησ* αγνοείς ξέχασε* ξέχνα* ξεχάστ* παράβλεψ* παράκαμψ* παρέκαμψ* παραβίασ* παράλειψ* μην_ακολουθ* μη_λαμβάνεις μη_λάβεις μην_υπακού* άφησε_στην_άκρη μην_τηρ* απόρριψ* ακύρωσε* καταργούνται καταργ* άσε_τις',
     PRIOR: 'προηγούμεν* προγενέστερ* παραπάνω ανωτέρω αρχικ* προηγουμ* ως_τώρα μέχρι_τώρα',
     ALL: 'όλες όλους όλα όλων κάθε όλη οποι* τις_πάντες',
-    INSTR: 'οδηγί* εντολ* οδηγι* υποδείξ* κατευθύνσ* προτροπ* διαταγ*',
+    INSTR: 'οδηγί* εντολ* οδηγι* υποδείξ* κατευθύνσ* προτροπ* διαταγ* διέταξαν σου_είπαν',
     RULES: 'κανόν* κανον* πολιτική* κατευθυντήρι*',
     LIMITS: 'περιορισμ* φίλτρ* λογοκρισ* όρια απαγορεύσ*',
     REVEAL: 'αποκάλυψ* αποκαλύψ* φανέρωσ* πρόδωσ* διέρρευσ*',
@@ -143,16 +145,17 @@ export const OTHER_EUROPEAN: LanguageWords = {
   },
   tr: {
     OVERRIDE:
-      'unut unutun unutunuz yok_say yok_sayın yoksay* görmezden_gel görmezden_gelin dikkate_alma dikkate_almayın göz_ardı_et göz_ardı_edin gözardı_et aldırma boş_ver boşver ihlal_et bir_kenara_bırak geçersiz_kıl iptal_et uyma hiçe_say es_geç',
+      'unut unutun unutunuz yok_say yok_sayın yoksay* görmezden_gel görmezden_gelin dikkate_alma dikkate_almayın göz_ardı_et göz_ardı_edin gözardı_et aldırma boş_ver boşver ihlal_et bir_kenara_bırak geçersiz_kıl iptal_et uyma hiçe_say es_geç iptal_edildi iptal_edilmiştir geçersizdir sil_gitsin',
     PRIOR:
       'önceki daha_önceki yukarıdaki evvelki şimdiye_kadar* şimdiye_kadarki ilk_başta önce_verilen başlangıçtaki üstteki',
     ALL: 'tüm bütün hepsini tamamını herhangi',
-    INSTR: 'talimat* yönerge* komut* emri direktif* istem* sistem_istemi emirler* emirleri*',
+    INSTR:
+      'talimat* yönerge* komut* emri direktif* istem* sistem_istemi emirler* emirleri* sana_söylenen* sana_verilen* emredil*',
     RULES: 'kural* ilke* politika*',
     LIMITS: 'kısıtlama* sınırlama* filtre* sansür* sınırlar* engeller*',
     REVEAL: 'ifşa_et* ifşa* açığa_çıkar* sızdır* deşifre_et ortaya_çıkar',
     SHOW: 'göster* söyle* yazdır* tekrarla* tekrar_et* listele* paylaş* aktar* çevir* alıntıla* yazın ver_bana anlat* kopyala* sırala*',
-    SECRET: 'şifre* parola* gizli* sırrı* sırlar* anahtar* erişim_kodu',
+    SECRET: 'şifre* gizli* sırrı* sırlar* anahtar* erişim_kodu parolayı parolanı parolasını',
     SYSTEM: 'sistem* yönetici* geliştirici* bakım_modu',
     AI: 'yapay_zeka* dil_modeli* asistan* yapay_zekâ* sohbet_botu',
     PERSONA: 'rol_yap* gibi_davran* gibi_yap hayal_et* davran* canlandır* rolüne_gir* miş_gibi',
@@ -187,9 +190,9 @@ export const OTHER_EUROPEAN: LanguageWords = {
     LIMITS: 'məhdudiyyət*',
     REVEAL: 'açıqla* ifşa* aşkar_et*',
     SHOW: 'göstər* söylə* təkrarla* de_mənə',
-    SECRET: 'parol* gizli* şifrə* sirr*',
+    SECRET: 'gizli* şifrə* sirr* parolu parolunu',
     SYSTEM: 'sistem*',
-    YOU: 'sən sənin sənə öz səni',
+    YOU: 'sən sənin sənə səni',
     ME: 'mənə mənim',
     FROMNOW: 'bundan_sonra indidən bu_andan',
     UNBOUND: 'məhdudiyyətsiz* qaydasız* senzurasız*',
@@ -226,7 +229,7 @@ export const OTHER_EUROPEAN: LanguageWords = {
     LIMITS: 'cheklov*',
     REVEAL: 'oshkor_qil* ochib_ber*',
     SHOW: "ko'rsat* ayt* takrorla*",
-    SECRET: 'parol* maxfiy*',
+    SECRET: 'maxfiy* parolni parolingni',
     SYSTEM: 'tizim*',
     YOU: 'sen sening siz sizning senga',
     FROMNOW: 'bundan_buyon endi_sen shu_paytdan',
@@ -245,7 +248,7 @@ export const OTHER_EUROPEAN: LanguageWords = {
     SHOW: 'trego* shfaq* më_thuaj shkruaj* përsërit*',
     SECRET: 'fjalëkalim* sekret* fshehtë',
     SYSTEM: 'sistem* administrator*',
-    YOU: 'yt jote tua ti_je',
+    YOU: 'jote tua ti_je',
     NEG: 'pa_asnjë nuk mos',
     FROMNOW: 'tani_e_tutje që_tani_e_tutje nga_tani tani_ti_je ti_tani_je',
     UNBOUND: 'pa_kufizime pa_rregulla pa_filtra pa_censurë',
@@ -273,7 +276,7 @@ export const OTHER_EUROPEAN: LanguageWords = {
   cy: {
     OVERRIDE: 'anwybyddwch anwybydda anghofiwch anghofia diystyrwch',
     PRIOR: 'blaenorol cynharach uchod',
-    ALL: 'holl bob',
+    ALL: 'holl',
     INSTR: 'cyfarwyddiadau gyfarwyddiadau gorchmynion',
     RULES: 'rheolau',
     REVEAL: 'datgelwch datgela',
@@ -287,7 +290,7 @@ export const OTHER_EUROPEAN: LanguageWords = {
   ga: {
     OVERRIDE: 'déan_neamhaird neamhaird_ar déan_dearmad',
     PRIOR: 'roimhe roimhe_seo thuas',
-    ALL: 'gach go_léir uile',
+    ALL: 'go_léir uile',
     INSTR: 'treorach* treoir* treoracha orduithe',
     RULES: 'rialacha riail',
     REVEAL: 'nocht_do nocht_na nocht_an',
