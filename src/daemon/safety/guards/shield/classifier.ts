@@ -114,7 +114,8 @@ function addUnits(total: Float64Array, sums: Int32Array, { starts }: TextFeature
     const value = valueInGroup(weight, count)
     const first = (from * GROUPS.length + group) * row
     const last = (to * GROUPS.length + group) * row
-    for (let column = 0; column < row; column++) total[column]! += (sums[last + column]! - sums[first + column]!) * value
+    for (let column = 0; column < row; column++)
+      total[column]! += (sums[last + column]! - sums[first + column]!) * value
   }
 }
 

@@ -1,7 +1,7 @@
 import { SHIELD_CATEGORIES, type ShieldCategory, type ShieldLayer } from '../../../../shared/wire/shield.ts'
 import type { Encoding } from './decoders.ts'
-import type { PhraseHit } from './phrases.ts'
 import type { TextFeatures } from './features.ts'
+import type { PhraseHit } from './phrases.ts'
 import type { Reading } from './reading.ts'
 import { isData, type TextSource } from './source.ts'
 import type { Words } from './words.ts'

@@ -48,7 +48,8 @@ const MARKS: readonly { name: string; pattern: RegExp }[] = [
   },
   {
     name: 'role label',
-    pattern: /(?:^|\n)[ \t#*]{0,8}(?:system|user|assistant|human|ai|developer|admin)(?: message| prompt)?[ \t*]{0,4}:/gi,
+    pattern:
+      /(?:^|\n)[ \t#*]{0,8}(?:system|user|assistant|human|ai|developer|admin)(?: message| prompt)?[ \t*]{0,4}:/gi,
   },
   { name: 'delimiters', pattern: /(?:^|\n)[ \t]{0,4}(?:-{4,}|={4,}|#{4,}|\*{4,}|"""|~{4,})/g },
   { name: 'code fence', pattern: /```/g },

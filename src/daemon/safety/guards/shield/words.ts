@@ -46,7 +46,7 @@ const PREFIX_KEY_CHARS = 3
  * marks, but they are letters of a word, so they are not included. The exceptions are nukta dots, which many people omit.
  */
 const ACCENTS =
-  /[\u093c\u09bc\u0a3c\u0abc]|[\p{M}--[\p{sc=Devanagari}\p{sc=Bengali}\p{sc=Gurmukhi}\p{sc=Gujarati}\p{sc=Oriya}\p{sc=Tamil}\p{sc=Telugu}\p{sc=Kannada}\p{sc=Malayalam}\p{sc=Sinhala}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}\p{sc=Tibetan}]]+/gv
+  /[\u093c\u09bc\u0a3c\u0abc]|(?:(?![\p{sc=Devanagari}\p{sc=Bengali}\p{sc=Gurmukhi}\p{sc=Gujarati}\p{sc=Oriya}\p{sc=Tamil}\p{sc=Telugu}\p{sc=Kannada}\p{sc=Malayalam}\p{sc=Sinhala}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}\p{sc=Tibetan}])\p{M})+/gu
 /** Letters that have no decomposition, and letters and signs that several languages write differently. */
 const SAME_LETTERS: Readonly<Record<string, string>> = {
   ...{

@@ -1,12 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { classifierOf, trainedClassifier } from '../../../../../src/daemon/safety/guards/shield/classifier.ts'
-import {
-  addNamed,
-  FEATURES,
-  NAMED_AT,
-  readFeatures,
-} from '../../../../../src/daemon/safety/guards/shield/features.ts'
+import { addNamed, FEATURES, NAMED_AT, readFeatures } from '../../../../../src/daemon/safety/guards/shield/features.ts'
 import { readText } from '../../../../../src/daemon/safety/guards/shield/reading.ts'
 import { TEXT_SOURCES } from '../../../../../src/daemon/safety/guards/shield/source.ts'
 import { WEIGHTS } from '../../../../../src/daemon/safety/guards/shield/weights.ts'
@@ -18,10 +13,7 @@ test('a higher logit is never a lower risk, and no risk is below 0 or above 100'
   const logit = fc.double({ min: -60, max: 60, noNaN: true })
   fc.assert(
     fc.property(logit, logit, source, fc.nat(5_000), (one, other, from, pieces) => {
-      const [low, high] = [
-        riskScore(Math.min(one, other), pieces, from),
-        riskScore(Math.max(one, other), pieces, from),
-      ]
+      const [low, high] = [riskScore(Math.min(one, other), pieces, from), riskScore(Math.max(one, other), pieces, from)]
       expect(low).toBeLessThanOrEqual(high)
       expect(low).toBeGreaterThanOrEqual(0)
       expect(high).toBeLessThanOrEqual(100)

@@ -34,7 +34,8 @@ const attacks = ROWS.filter(({ label }) => label === 1)
 const harmless = ROWS.filter(({ label }) => label === 0)
 
 test('the attacks are blocked, and the harmless texts are not even flagged', () => {
-  for (const { text, source } of attacks) expect(scanText(text, { source }).riskScore, text).toBeGreaterThanOrEqual(BLOCK)
+  for (const { text, source } of attacks)
+    expect(scanText(text, { source }).riskScore, text).toBeGreaterThanOrEqual(BLOCK)
   for (const { text, source } of harmless) expect(scanText(text, { source }).riskScore, text).toBeLessThan(FLAG)
 })
 
