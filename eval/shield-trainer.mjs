@@ -7,7 +7,7 @@ import { classifierOf } from '../dist/daemon/safety/guards/shield/classifier.js'
 import { addNamed, FEATURES, GROUPS, NAMED_AT, readFeatures, valueInGroup } from '../dist/daemon/safety/guards/shield/features.js'
 import { readingsOf } from '../dist/daemon/safety/guards/shield/readings.js'
 import { scanText } from '../dist/daemon/safety/guards/shield/scan.js'
-import { TEXT_SOURCES } from '../dist/daemon/safety/guards/shield/source.js'
+import { isData, TEXT_SOURCES } from '../dist/daemon/safety/guards/shield/source.js'
 import { mean } from './collections.mjs'
 import { percent, row, thresholdAt } from './shield.mjs'
 import {
@@ -41,6 +41,13 @@ const SHARES = [
   [0.04, 20],
   [0.012, 50],
   [0.003, 80],
+]
+/** Few harmless documents and results of tools may be blocked, because a user cannot rephrase them. */
+const DATA_SHARES = [
+  [0.5, 0],
+  [0.04, 20],
+  [0.012, 50],
+  [0.001, 80],
 ]
 /** The distances in logits from the anchor of BLOCK to the anchors above it. */
 const ABOVE_BLOCK = [
@@ -95,7 +102,7 @@ function examplesOf(store, rows) {
 }
 
 /** Chooses the anchors of each source with the harmless rows of the part "choose". */
-function calibrated(networks, rows) {
+export function calibrated(networks, rows) {
   const flat = Object.fromEntries(TEXT_SOURCES.map((source) => [source, [[0, 0]]]))
   const classifier = classifierOf({ networks, anchors: flat, perDoubling: PER_DOUBLING })
   const chosen = rows.filter((one) => isBenign(one) && one.split === 'choose')
@@ -103,7 +110,7 @@ function calibrated(networks, rows) {
     chosen.filter(({ sources }) => sources.includes(source)).map(({ text }) => logitOf(classifier, text, source))
   const logits = Object.fromEntries(TEXT_SOURCES.map((source) => [source, logitsOf(source)]))
   const anchors = Object.fromEntries(
-    TEXT_SOURCES.map((source) => [source, anchorsOf(logits[source], Object.values(logits).flat())]),
+    TEXT_SOURCES.map((source) => [source, anchorsOf(isData(source) ? DATA_SHARES : SHARES, logits[source], Object.values(logits).flat())]),
   )
   return { networks, anchors, perDoubling: PER_DOUBLING }
 }
@@ -118,14 +125,18 @@ function logitOf(classifier, text, source) {
   return seen
 }
 
+/** The largest distance between the anchors of FLAG and BLOCK. Otherwise, a few outliers would move an anchor far away. */
+const WIDEST_STEP = 3
+
 /** Sources with few rows have no reliable quantiles, so the rows of all sources limit their anchors. */
 const LEAST_ROWS = 400
 
-function anchorsOf(own, all) {
+function anchorsOf(shares, own, all) {
   const logits = own.length >= LEAST_ROWS ? own : all
   let last = Number.NEGATIVE_INFINITY
-  const anchors = SHARES.map(([share, risk]) => {
-    last = Math.max(last + 0.1, thresholdAt(logits, share))
+  const anchors = shares.map(([share, risk]) => {
+    const next = Math.max(last + 0.1, thresholdAt(logits, share))
+    last = risk === 80 ? Math.min(next, last + WIDEST_STEP) : next
     return [last, risk]
   })
   return [...anchors, ...ABOVE_BLOCK.map(([above, risk]) => [last + above, risk])].map(([logit, risk]) => [
@@ -165,13 +176,12 @@ const isPublic = ({ set }) => !set.startsWith('own-') && !set.startsWith('made-'
 
 /** Returns the threshold that 1 % of the harmless texts of a source exceed. Users' texts and data have their own one. */
 function thresholdsOf(benign, logits) {
-  const isData = (source) => source === 'tool' || source === 'retrieved'
   const at = (data) => thresholdAt(logits.filter((_, index) => isData(benign[index].source) === data), 0.01)
   const [ofUsers, ofData] = [at(false), at(true)]
   return (source) => (isData(source) ? ofData : ofUsers)
 }
 
-function writeWeights(weights) {
+export function writeWeights(weights) {
   const literal = JSON.stringify(weights, null, 2)
     .replace(/"(\w+)":/g, '$1:')
     .replaceAll('"', "'")

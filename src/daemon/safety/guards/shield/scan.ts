@@ -84,8 +84,11 @@ type Scan = {
   logit: number
   pieces: number
   /** The pieces that a judge may need. */
-  suspects: { text: string; logit: number }[]
+  suspects: Suspect[]
 }
+
+/** A piece that may be an attack: its range of words in a part of the text. */
+type Suspect = { part: PartReading; from: number; to: number; text: string; logit: number }
 
 /** Scans a text for attacks on the assistant. Takes time linear in the length of the text (docs/prompt-shield.md). */
 export function scanText(text: string, options: ShieldOptions = {}): ShieldScan {
@@ -128,7 +131,8 @@ function* readParts(text: string, scan: Scan): Generator<void> {
   }
 }
 
-function judgePart({ reading, hiddenBy }: PartReading, scan: Scan): void {
+function judgePart(part: PartReading, scan: Scan): void {
+  const { reading, hiddenBy } = part
   const shown = new Set(scan.evidence.map(({ pattern }) => pattern))
   const features = readFeatures(reading, hiddenBy !== undefined)
   const evidence = [...markEvidence(reading), ...phraseEvidence(features.words, reading, firstOfEach(features.phrases))]
@@ -144,7 +148,7 @@ function judgePart({ reading, hiddenBy }: PartReading, scan: Scan): void {
   scan.pieces += logits.length
   for (const [at, logit] of logits.entries()) {
     scan.logit = Math.max(scan.logit, logit)
-    if (scan.options.layers?.includes('llm')) scan.suspects.push({ text: textOf(features, reading, at), logit })
+    if (scan.options.layers?.includes('llm')) scan.suspects.push({ part, ...rangeOf(features, reading, at), logit })
   }
 }
 
@@ -152,9 +156,21 @@ function judgePart({ reading, hiddenBy }: PartReading, scan: Scan): void {
 const firstOfEach = (hits: readonly PhraseHit[]): PhraseHit[] =>
   [...new Map(hits.toReversed().map((hit) => [hit.phrase, hit])).values()].reverse()
 
-function textOf({ words, units, pieces }: TextFeatures, { spelled }: Reading, at: number): string {
-  const { from, to } = pieces[at]!
-  return spelled.slice(words.starts[units[from]!.from], words.starts[units[to - 1]!.to])
+function rangeOf({ words, units, pieces }: TextFeatures, { spelled }: Reading, at: number) {
+  const piece = pieces[at]!
+  const { from } = units[piece.from]!
+  const { to } = units[piece.to - 1]!
+  return { from, to, text: spelled.slice(words.starts[from], words.starts[to]) }
+}
+
+/** Omits each suspect that overlaps a suspect with a higher logit, because pieces of all sizes overlap. */
+function withoutOverlaps(suspects: readonly Suspect[]): Suspect[] {
+  const kept: Suspect[] = []
+  for (const one of suspects.toSorted((one, other) => other.logit - one.logit)) {
+    const overlaps = kept.some(({ part, from, to }) => part === one.part && from < one.to && one.from < to)
+    if (!overlaps) kept.push(one)
+  }
+  return kept
 }
 
 function conclude({ evidence, logit, pieces, source, suspects, classifier, options }: Scan): ShieldScan {
@@ -185,10 +201,11 @@ function conclude({ evidence, logit, pieces, source, suspects, classifier, optio
     severity: severityOf(riskScore),
     recommendation: RECOMMENDATIONS[verdict],
     details,
-    suspects: suspects
-      .filter((one) => classifier && Math.round(classifier.riskScore(one.logit, pieces, source)) >= thresholds.log)
-      .sort((one, other) => other.logit - one.logit)
-      .map(({ text }) => text),
+    suspects: withoutOverlaps(
+      suspects.filter(
+        (one) => classifier && Math.round(classifier.riskScore(one.logit, pieces, source)) >= thresholds.log,
+      ),
+    ).map(({ text }) => text),
   }
 }
 
