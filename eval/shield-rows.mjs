@@ -111,7 +111,9 @@ export function makeRows(rows, excluded) {
     goals: rows
       .filter(({ set }) => HARMFUL_SETS.includes(set))
       .map(({ text }) => (/[.?!]$/.test(text) ? text : `${text}.`)),
-    carriers: training.filter(({ set, text }) => CARRIER_SETS.includes(set) && text.length > 250).map(({ text }) => text),
+    carriers: training
+      .filter(({ set, text }) => CARRIER_SETS.includes(set) && text.length > 250)
+      .map(({ text }) => text),
   })
   const commands = makeCommands(COMMANDS).filter(
     ({ text }) => !text.split('\n').some((line) => excluded.has(keyOf(line))),
@@ -171,8 +173,22 @@ function paragraphOf(text, random) {
 }
 
 const CARRIERS = {
-  user: ['ultrachat-benign', 'oss-docs', 'own-harmless-documents', 'own-harmless-work-texts', 'llm-warden-jailbreak', 'bipia-context'],
-  retrieved: ['oss-docs', 'bipia-context', 'own-harmless-documents', 'own-harmless-work-texts', 'ultrachat-benign', 'made-letters'],
+  user: [
+    'ultrachat-benign',
+    'oss-docs',
+    'own-harmless-documents',
+    'own-harmless-work-texts',
+    'llm-warden-jailbreak',
+    'bipia-context',
+  ],
+  retrieved: [
+    'oss-docs',
+    'bipia-context',
+    'own-harmless-documents',
+    'own-harmless-work-texts',
+    'ultrachat-benign',
+    'made-letters',
+  ],
   tool: ['injecagent-benign-tool-outputs', 'oss-docs', 'own-harmless-tool-results', 'own-harmless-documents'],
 }
 

@@ -4,7 +4,14 @@ import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { classifierOf } from '../dist/daemon/safety/guards/shield/classifier.js'
-import { addNamed, FEATURES, GROUPS, NAMED_AT, readFeatures, valueInGroup } from '../dist/daemon/safety/guards/shield/features.js'
+import {
+  addNamed,
+  FEATURES,
+  GROUPS,
+  NAMED_AT,
+  readFeatures,
+  valueInGroup,
+} from '../dist/daemon/safety/guards/shield/features.js'
 import { readingsOf } from '../dist/daemon/safety/guards/shield/readings.js'
 import { scanText } from '../dist/daemon/safety/guards/shield/scan.js'
 import { isData, TEXT_SOURCES } from '../dist/daemon/safety/guards/shield/source.js'
@@ -68,7 +75,11 @@ export function trainShield(rows, excluded, print) {
   const store = createStore({ groups: GROUPS, valueInGroup, addNamed })
   const examples = examplesOf(store, counted)
   print(`${counted.length} rows, ${examples.length} examples, ${store.pieces.length / 5} pieces`)
-  const networks = train(store, examples.filter(({ split }) => split === 'train'), FEATURE_RANGE)
+  const networks = train(
+    store,
+    examples.filter(({ split }) => split === 'train'),
+    FEATURE_RANGE,
+  )
   const weights = calibrated(quantised(networks), counted)
   writeWeights(weights)
   return { weights, classifier: classifierOf(weights), store, examples, counted, print }
@@ -110,7 +121,10 @@ export function calibrated(networks, rows) {
     chosen.filter(({ sources }) => sources.includes(source)).map(({ text }) => logitOf(classifier, text, source))
   const logits = Object.fromEntries(TEXT_SOURCES.map((source) => [source, logitsOf(source)]))
   const anchors = Object.fromEntries(
-    TEXT_SOURCES.map((source) => [source, anchorsOf(isData(source) ? DATA_SHARES : SHARES, logits[source], Object.values(logits).flat())]),
+    TEXT_SOURCES.map((source) => [
+      source,
+      anchorsOf(isData(source) ? DATA_SHARES : SHARES, logits[source], Object.values(logits).flat()),
+    ]),
   )
   return { networks, anchors, perDoubling: PER_DOUBLING }
 }
@@ -176,7 +190,11 @@ const isPublic = ({ set }) => !set.startsWith('own-') && !set.startsWith('made-'
 
 /** Returns the threshold that 1 % of the harmless texts of a source exceed. Users' texts and data have their own one. */
 function thresholdsOf(benign, logits) {
-  const at = (data) => thresholdAt(logits.filter((_, index) => isData(benign[index].source) === data), 0.01)
+  const at = (data) =>
+    thresholdAt(
+      logits.filter((_, index) => isData(benign[index].source) === data),
+      0.01,
+    )
   const [ofUsers, ofData] = [at(false), at(true)]
   return (source) => (isData(source) ? ofData : ofUsers)
 }
@@ -208,7 +226,8 @@ export function writeTraining(rows, trained, measured) {
     training: TRAINING,
     splits: SPLITS,
     anchors: trained.weights.anchors,
-    licences: 'sets of eval/injection, each under MIT, Apache-2.0, CC0 or CC BY; eval/corpus and made samples are of this repository',
+    licences:
+      'sets of eval/injection, each under MIT, Apache-2.0, CC0 or CC BY; eval/corpus and made samples are of this repository',
     rows: counts,
     madeSamples: { ...SAMPLES, commands: COMMANDS, goals: HARMFUL_SETS, carriers: CARRIER_SETS },
     measured,
@@ -222,4 +241,3 @@ export function writeTraining(rows, trained, measured) {
   record.leftOut = trained.leftOut
   write()
 }
-

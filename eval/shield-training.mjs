@@ -337,11 +337,13 @@ function scoreNetwork(store, { from, hidden, table, bias, hiddenBias, output }, 
       if (from === 0) {
         for (let group = 0; group < width; group++) {
           let count = 0
-          for (let cell = pieces[at] + group; cell < pieces[at + 1]; cell += width) count += cells[cell + 1] - cells[cell]
+          for (let cell = pieces[at] + group; cell < pieces[at + 1]; cell += width)
+            count += cells[cell + 1] - cells[cell]
           const value = valueInGroup(groups[group].weight, count)
           const low = (pieces[at] + group - start) * row
           const high = (pieces[at + 1] + group - start) * row
-          for (let column = 0; column < row; column++) total[column] += (sums[high + column] - sums[low + column]) * value
+          for (let column = 0; column < row; column++)
+            total[column] += (sums[high + column] - sums[low + column]) * value
         }
       }
       for (let named = pieces[at + 2]; named < pieces[at + 3]; named++) {

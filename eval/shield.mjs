@@ -136,9 +136,7 @@ function measureChanged(rows, print, options) {
   const carriers = carriersOf(rows, 'report')
   const riskOf = (text, source) => scanText(text, { ...options, source }).riskScore
   const sampled = (list) => list.filter((_, at) => at % Math.ceil(list.length / CHANGED_ROWS) === 0)
-  const blocked = sampled(
-    reported.filter((one) => isAttack(one) && riskOf(one.text, one.sources[0]) >= BLOCK_SCORE),
-  )
+  const blocked = sampled(reported.filter((one) => isAttack(one) && riskOf(one.text, one.sources[0]) >= BLOCK_SCORE))
   const harmless = sampled(reported.filter(isBenign))
   const forms = [
     ...['between', 'inside', 'repeated'].map((form) => ({
@@ -162,14 +160,7 @@ function measureChanged(rows, print, options) {
     }
     const { stillBlocked, stillFlagged, falseAtBlock } = figures[name]
     print(
-      row([
-        name,
-        attacks.length,
-        percent(stillBlocked),
-        percent(stillFlagged),
-        benign.length,
-        percent(falseAtBlock),
-      ]),
+      row([name, attacks.length, percent(stillBlocked), percent(stillFlagged), benign.length, percent(falseAtBlock)]),
     )
   }
   return figures
