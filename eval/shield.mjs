@@ -1,17 +1,13 @@
-// Measures the prompt shield on development sets. Scans each row in the same way as POST /prompt-shield/scan.
+// Measures the prompt shield on development sets. Scans each row in the same way as the gateway, with the row's source.
 // Run: npm run eval -- shield [--train]
-import { spawnSync } from 'node:child_process'
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { classifierOf } from '../dist/daemon/safety/guards/shield/classifier.js'
-import { FEATURES, featuresOf, NAMED_AT } from '../dist/daemon/safety/guards/shield/features.js'
-import { readText, windowsOf } from '../dist/daemon/safety/guards/shield/reading.js'
 import { scanText } from '../dist/daemon/safety/guards/shield/scan.js'
 import { mean, percentile } from './collections.mjs'
-import { makeCommands } from './shield-commands.mjs'
-import { makeSamples } from './shield-samples.mjs'
-import { logitOf, quantised, TRAINING, train } from './shield-training.mjs'
+import { randomOf } from './shield-grammar.mjs'
+import { carriersOf, isAttack, isBenign, isCounted, keyOf, readCorpus, readSets, wrapped } from './shield-rows.mjs'
+import { TRANSFORMATIONS } from './shield-transformations.mjs'
 
 /**
  * Published figures for comparison. These figures are not directly comparable: their authors used other copies of the
@@ -24,45 +20,31 @@ const PUBLISHED = {
   'inthewild-jailbreak': 'left out: n-gram regression 43 %',
 }
 
-const FEATURE_RANGE = { count: FEATURES, named: NAMED_AT }
-/** Share of rows that are used only for validation. All copies of the same text belong to the same part. */
-const VALIDATION_SHARE = 0.2
-const LONGEST_READ_CHARS = 16_000
 const FLAG_SCORE = 50
 const BLOCK_SCORE = 80
 /** Timed runs per text. Only the fastest run is used, because other processes also use the machine. */
 const TIMES = 3
-const SAMPLES = { seed: 7, count: 400 }
-const COMMANDS = { seed: 11, count: 300 }
-const HARMFUL_SETS = ['advbench-behaviors', 'harmbench-behaviors', 'fuzzyai-harmful']
-const CARRIER_SETS = ['oss-docs', 'oss-code', 'injecagent-benign-tool-outputs', 'arena-hard']
+/** How many blocked attacks and harmless texts are scanned in changed forms. */
+const CHANGED_ROWS = 300
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
+const CORPUS_FOLDER = path.join(root, 'eval/corpus')
 /** Hand-written short commands and attacks for evaluation. Training excludes them. */
 const SHORT_COMMANDS_FILE = path.join(root, 'test/fixtures/shield/short-commands.tsv')
 
 /** Prints the tables and returns the figures of each set, by name. */
 export async function evaluateShield({ dir, sets, train: trains, print }) {
-  const rows = readRows(path.join(dir, 'injection'))
-  const figures = trains ? trainAndMeasure(rows, print) : undefined
-  const classifier = figures && classifierOf(figures.weights)
-  const measured = measureShipped(rows, sets, print, classifier)
-  measured.shortCommands = measureShortCommands(print, classifier)
-  if (figures) writeTraining(rows, figures, measured)
-  return { ...measured, ...(figures ? { leftOut: figures.leftOut } : {}) }
-}
-
-function readRows(folder) {
-  return readdirSync(folder).flatMap((file) =>
-    readFileSync(path.join(folder, file), 'utf8')
-      .split('\n')
-      .filter((line) => line !== '')
-      .map((line) => {
-        const { text, label, kind } = JSON.parse(line)
-        const key = keyOf(text)
-        return { set: path.basename(file, '.jsonl'), text, label, kind, key, validation: isForValidation(key) }
-      }),
-  )
+  const rows = [...readSets(path.join(dir, 'injection')), ...readCorpus(CORPUS_FOLDER)]
+  const excluded = new Set(readShortCommands().map(({ text }) => keyOf(text)))
+  const trainer = trains ? await import('./shield-trainer.mjs') : undefined
+  const trained = trainer?.trainShield(rows, excluded, print)
+  const options = trained ? { classifier: trained.classifier } : {}
+  const measured = measureShipped(rows, sets, print, options)
+  measured.shortCommands = measureShortCommands(print, options)
+  measured.changed = measureChanged(rows, print, options)
+  if (!trained) return measured
+  trainer.writeTraining(rows, trained, measured)
+  return { ...measured, leftOut: trained.leftOut }
 }
 
 function readShortCommands() {
@@ -73,131 +55,45 @@ function readShortCommands() {
   })
 }
 
-/** Texts that differ only in case, spaces and punctuation have the same key. */
-const keyOf = (text) =>
-  text
-    .toLowerCase()
-    .replace(/[^\p{L}\p{N}]+/gu, ' ')
-    .trim()
-    .slice(0, 400)
-
-function isForValidation(key) {
-  let hash = 0x811c9dc5
-  for (let at = 0; at < key.length; at++) hash = Math.imul(hash ^ key.charCodeAt(at), 0x01000193)
-  return ((hash ^ (hash >>> 15)) >>> 0) % 1000 < VALIDATION_SHARE * 1000
-}
-
-function windowsOfText(text) {
-  const reading = readText(text.slice(0, LONGEST_READ_CHARS))
-  return [...windowsOf(reading.words.words.length)].map((window) => featuresOf(reading, window).features)
-}
-
-const isCounted = ({ label }) => label !== null
-const isAttack = ({ label }) => label === 1
-const isBenign = ({ label }) => label === 0
-
 /** Returns the lowest threshold that at most a `share` of the benign scores exceed. */
-function thresholdAt(benign, share) {
+export function thresholdAt(benign, share) {
   const sorted = [...benign].sort((one, other) => other - one)
   const allowed = Math.floor(sorted.length * share)
   return sorted[allowed] ?? Number.NEGATIVE_INFINITY
 }
 
-const shareAbove = (scores, threshold) => scores.filter((score) => score > threshold).length / scores.length
+export const shareAbove = (scores, threshold) => scores.filter((score) => score > threshold).length / scores.length
 
-function trainAndMeasure(rows, print) {
-  const counted = rows.filter(isCounted)
-  for (const row of counted) row.windows = windowsOfText(row.text)
-  const trainingRows = counted.filter(({ validation }) => !validation)
-  const evaluationKeys = new Set(readShortCommands().map(({ text }) => keyOf(text)))
-  const commands = makeCommands(COMMANDS).filter(
-    ({ text }) => !text.split('\n').some((line) => evaluationKeys.has(keyOf(line))),
-  )
-  const samples = makeSamples({
-    ...SAMPLES,
-    goals: rows
-      .filter(({ set }) => HARMFUL_SETS.includes(set))
-      .map(({ text }) => (/[.?!]$/.test(text) ? text : `${text}.`)),
-    carriers: trainingRows
-      .filter((row) => isBenign(row) && CARRIER_SETS.includes(row.set) && row.text.length > 250)
-      .map(({ text }) => text),
-  })
-  const made = [...samples, ...commands].map((sample) => ({ ...sample, windows: windowsOfText(sample.text) }))
-  const scoreOf = (networks) => (row) => Math.max(...row.windows.map((window) => logitOf(networks, window)))
-  const validation = counted.filter((row) => row.validation)
-
-  const networks = train([...trainingRows, ...made], FEATURE_RANGE)
-  const benign = validation.filter(isBenign).map(scoreOf(networks))
-  const leftOut = {}
-  print(row(['left out', 'attacks', 'recall at 1 %', 'benign', 'over 1 %']))
-  for (const set of new Set(counted.filter(isAttack).map((one) => one.set))) {
-    const own = counted.filter((one) => one.set === set)
-    const keys = new Set(own.map(({ key }) => key))
-    const without = train(
-      [...trainingRows.filter((one) => one.set !== set && !keys.has(one.key)), ...made],
-      FEATURE_RANGE,
-    )
-    const threshold = thresholdAt(validation.filter(isBenign).map(scoreOf(without)), 0.01)
-    const attacks = own.filter(isAttack).map(scoreOf(without))
-    const others = own.filter(isBenign).map(scoreOf(without))
-    leftOut[set] = { attacks: attacks.length, recall: shareAbove(attacks, threshold) }
-    print(
-      row([
-        set,
-        attacks.length,
-        percent(leftOut[set].recall),
-        others.length,
-        others.length ? percent(shareAbove(others, threshold)) : '',
-      ]),
-    )
-  }
-  const recalls = Object.values(leftOut).map(({ recall }) => recall)
-  print(`${row(['mean of sets', '', percent(mean(recalls))])}\n`)
-  return { leftOut, made: made.length, weights: quantised(networks, anchorsOf(benign)) }
-}
-
-/** Maps logits to risk scores. The percentiles of the harmless texts determine the mapping. */
-function anchorsOf(benign) {
-  const at = (share) => thresholdAt(benign, share) + 1e-6
-  const top = at(0.001)
-  const anchors = [
-    [at(0.5), 0],
-    [at(0.04), 20],
-    [at(0.015), 50],
-    [at(0.004), 80],
-  ]
-  const steps = [...anchors, [Math.max(top, anchors[3][0] + 1.5), 92], [Math.max(top, anchors[3][0] + 1.5) + 6, 100]]
-  return steps.map(([logit, score]) => [Number(logit.toFixed(4)), score])
-}
-
-function measureShipped(rows, sets, print, classifier) {
-  const counted = rows.filter(isCounted)
+function measureShipped(rows, sets, print, options) {
+  const counted = rows.filter((one) => isCounted(one) && one.split === 'report')
   const times = []
   const perSet = new Map()
   const isChosen = ({ set }) => sets.length === 0 || sets.includes(set)
-  // Includes benign rows of all sets, because the threshold for 1 % of false positives covers all sets.
-  const benignRows = counted.filter((one) => one.validation && isBenign(one))
+  // Includes benign rows of all sets, because the threshold for 1 % of false positives covers all public sets.
+  const benignRows = counted.filter((one) => isBenign(one) && isPublic(one))
   for (const one of new Set([...counted.filter(isChosen), ...benignRows])) {
-    const options = classifier ? { classifier } : {}
-    one.risk = scanText(one.text, options).riskScore
-    const micros = Math.min(...Array.from({ length: TIMES }, () => timeOf(() => scanText(one.text, options))))
+    const scanned = { ...options, source: one.sources[0] }
+    one.risk = scanText(one.text, scanned).riskScore
+    one.riskAsUser = one.sources.includes('user') ? scanText(one.text, options).riskScore : undefined
+    const micros = Math.min(...Array.from({ length: TIMES }, () => timeOf(() => scanText(one.text, scanned))))
     if (one.text.length >= 512 && one.text.length <= 2048) times.push((micros * 1024) / one.text.length)
     one.microsPerKb = (micros * 1024) / Math.max(512, one.text.length)
     if (isChosen(one)) perSet.set(one.set, [...(perSet.get(one.set) ?? []), one])
   }
-  const validation = [...perSet.values()].flat().filter((one) => one.validation)
   const benign = benignRows.map(({ risk }) => risk)
   const threshold = thresholdAt(benign, 0.01)
-  print(`validation rows; 1 % of harmless rows have a risk score above ${threshold}\n`)
+  print(`rows of the part "report"; 1 % of harmless rows of public sets have a risk score above ${threshold}\n`)
   print(
     row([
       'set',
       'attacks',
       'recall at 1 %',
       'at BLOCK',
+      'as user',
       'benign',
       'FP at 1 %',
       'at BLOCK',
+      'as user',
       'AUC',
       'µs/KB',
       'published',
@@ -205,16 +101,11 @@ function measureShipped(rows, sets, print, classifier) {
   )
   const figures = {}
   for (const [set, all] of perSet) {
-    const validationRows = all.filter((one) => one.validation)
-    figures[set] = measure(set, validationRows, benign, threshold, all)
+    figures[set] = measure(set, all, benign, threshold)
     print(row(cells(set, figures[set])))
   }
-  figures.pooled = measure('pooled', validation, benign, threshold, validation)
+  figures.pooled = measure('pooled', [...perSet.values()].flat().filter(isPublic), benign, threshold)
   print(row(cells('pooled', figures.pooled)))
-  if (sets.length === 0) {
-    const all = counted.filter(isBenign).map(({ risk }) => risk)
-    print(`\nall rows of benign sets, including training rows: ${percent(shareAbove(all, BLOCK_SCORE - 1))} at BLOCK`)
-  }
   figures.time = { p50: percentile(times, 0.5), p99: percentile(times, 0.99) }
   print(
     `time per KB of texts of 0.5 to 2 KB: p50 ${figures.time.p50.toFixed(0)} µs, p99 ${figures.time.p99.toFixed(0)} µs`,
@@ -222,8 +113,10 @@ function measureShipped(rows, sets, print, classifier) {
   return figures
 }
 
-function measureShortCommands(print, classifier) {
-  const rows = readShortCommands().map((row) => ({ ...row, risk: scanText(row.text, { classifier }).riskScore }))
+const isPublic = ({ set }) => !set.startsWith('own-')
+
+function measureShortCommands(print, options) {
+  const rows = readShortCommands().map((row) => ({ ...row, risk: scanText(row.text, options).riskScore }))
   const figuresOf = (risks) => ({
     rows: risks.length,
     atFlag: shareAbove(risks, FLAG_SCORE - 1),
@@ -236,6 +129,43 @@ function measureShortCommands(print, classifier) {
   return figures
 }
 
+/** Scans blocked attacks and harmless texts in changed forms, inside other text and under each transformation. */
+function measureChanged(rows, print, options) {
+  const random = randomOf(31)
+  const reported = rows.filter((one) => one.split === 'report' && isCounted(one) && one.text.length <= 2_000)
+  const carriers = carriersOf(rows, 'report')
+  const riskOf = (text, source) => scanText(text, { ...options, source }).riskScore
+  const sampled = (list) => list.filter((_, at) => at % Math.ceil(list.length / CHANGED_ROWS) === 0)
+  const blocked = sampled(reported.filter((one) => isAttack(one) && riskOf(one.text, one.sources[0]) >= BLOCK_SCORE))
+  const harmless = sampled(reported.filter(isBenign))
+  const forms = [
+    ...['between', 'inside', 'repeated'].map((form) => ({
+      name: form,
+      apply: (text, random, source) => wrapped(text, form, carriers[source] ?? carriers.user, random),
+    })),
+    ...TRANSFORMATIONS,
+  ]
+  const figures = {}
+  print(`\n${row(['form', 'attacks', 'still BLOCK', 'still FLAG', 'harmless', 'at BLOCK'])}`)
+  for (const { name, apply } of forms) {
+    const risksOf = (list) => list.map(({ text, sources }) => riskOf(apply(text, random, sources[0]), sources[0]))
+    const attacks = risksOf(blocked)
+    const benign = risksOf(harmless)
+    figures[name] = {
+      blocked: attacks.length,
+      stillBlocked: shareAbove(attacks, BLOCK_SCORE - 1),
+      stillFlagged: shareAbove(attacks, FLAG_SCORE - 1),
+      harmless: benign.length,
+      falseAtBlock: shareAbove(benign, BLOCK_SCORE - 1),
+    }
+    const { stillBlocked, stillFlagged, falseAtBlock } = figures[name]
+    print(
+      row([name, attacks.length, percent(stillBlocked), percent(stillFlagged), benign.length, percent(falseAtBlock)]),
+    )
+  }
+  return figures
+}
+
 /** Run time in microseconds. */
 function timeOf(run) {
   const started = performance.now()
@@ -243,9 +173,10 @@ function timeOf(run) {
   return (performance.now() - started) * 1000
 }
 
-function measure(set, validationRows, benign, threshold, all) {
-  const attacks = validationRows.filter(isAttack).map(({ risk }) => risk)
-  const own = validationRows.filter(isBenign).map(({ risk }) => risk)
+function measure(set, all, benign, threshold) {
+  const attacks = all.filter(isAttack).map(({ risk }) => risk)
+  const own = all.filter(isBenign).map(({ risk }) => risk)
+  const asUser = (rows) => rows.flatMap(({ riskAsUser }) => riskAsUser ?? [])
   return {
     attacks: attacks.length,
     benign: own.length,
@@ -253,10 +184,17 @@ function measure(set, validationRows, benign, threshold, all) {
       ? {
           recall: shareAbove(attacks, threshold),
           recallAtBlock: shareAbove(attacks, BLOCK_SCORE - 1),
+          recallAsUser: shareAbove(asUser(all.filter(isAttack)), threshold),
           auc: aucOf(attacks, benign),
         }
       : {}),
-    ...(own.length > 0 ? { falseAt1: shareAbove(own, threshold), falseAtBlock: shareAbove(own, BLOCK_SCORE - 1) } : {}),
+    ...(own.length > 0
+      ? {
+          falseAt1: shareAbove(own, threshold),
+          falseAtBlock: shareAbove(own, BLOCK_SCORE - 1),
+          falseAtBlockAsUser: shareAbove(asUser(all.filter(isBenign)), BLOCK_SCORE - 1),
+        }
+      : {}),
     microsPerKb: mean(all.map(({ microsPerKb }) => microsPerKb)),
     published: PUBLISHED[set] ?? '',
   }
@@ -278,54 +216,22 @@ function aucOf(attacks, benign) {
   return mean(attacks.map((score) => (below(score, false) + below(score, true)) / 2 / sorted.length))
 }
 
-const percent = (share) => `${(share * 100).toFixed(1)} %`
-const cells = (
-  set,
-  { attacks, benign, recall, recallAtBlock, falseAt1, falseAtBlock, auc, microsPerKb, published },
-) => {
+export const percent = (share) => (Number.isNaN(share) ? '' : `${(share * 100).toFixed(1)} %`)
+function cells(set, one) {
   const share = (value) => (value === undefined ? '' : percent(value))
   return [
     set,
-    attacks,
-    share(recall),
-    share(recallAtBlock),
-    benign,
-    share(falseAt1),
-    share(falseAtBlock),
-    auc?.toFixed(3) ?? '',
-    microsPerKb.toFixed(0),
-    published,
+    one.attacks,
+    share(one.recall),
+    share(one.recallAtBlock),
+    share(one.recallAsUser),
+    one.benign,
+    share(one.falseAt1),
+    share(one.falseAtBlock),
+    share(one.falseAtBlockAsUser),
+    one.auc?.toFixed(3) ?? '',
+    one.microsPerKb.toFixed(0),
+    one.published,
   ]
 }
-const row = ([name, ...rest]) => `${name.padEnd(34)}${rest.map((cell) => String(cell).padStart(13)).join(' ')}`
-
-const WEIGHTS_FILE = 'src/daemon/safety/guards/shield/weights.ts'
-const RECORD_FILE = 'eval/shield-record.json'
-
-function writeTraining(rows, { leftOut, made, weights }, measured) {
-  const literal = JSON.stringify(weights, null, 2)
-    .replace(/"(\w+)":/g, '$1:')
-    .replaceAll('"', "'")
-  writeFileSync(
-    path.join(root, WEIGHTS_FILE),
-    `// Written by \`npm run eval -- shield --train\`; ${RECORD_FILE} lists the training data.\n` +
-      `import type { Weights } from './network-weights.ts'\n\nexport const WEIGHTS: Weights = ${literal}\n`,
-  )
-  const counts = {}
-  for (const { set, label, validation } of rows.filter(isCounted)) {
-    counts[set] ??= { attacks: 0, benign: 0, validation: 0 }
-    if (validation) counts[set].validation++
-    else counts[set][label === 1 ? 'attacks' : 'benign']++
-  }
-  const record = {
-    date: new Date().toISOString().slice(0, 10),
-    training: TRAINING,
-    licences: 'sets of eval/injection, each under MIT, Apache-2.0, CC0 or CC BY; made samples are of this repository',
-    rows: counts,
-    madeSamples: { ...SAMPLES, commands: COMMANDS, rows: made, goals: HARMFUL_SETS, carriers: CARRIER_SETS },
-    leftOut,
-    validation: measured,
-  }
-  writeFileSync(path.join(root, RECORD_FILE), `${JSON.stringify(record, null, 2)}\n`)
-  spawnSync('npx', ['biome', 'check', '--write', WEIGHTS_FILE, RECORD_FILE], { cwd: root, stdio: 'ignore' })
-}
+export const row = ([name, ...rest]) => `${name.padEnd(36)}${rest.map((cell) => String(cell).padStart(13)).join(' ')}`

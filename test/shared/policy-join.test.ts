@@ -14,6 +14,9 @@ import {
   POLICY_MODES,
   PolicyDocument,
   type PolicyDocumentInput,
+  PROMPT_LEAK_ACTIONS,
+  URL_ACTIONS,
+  URL_LINKS,
 } from '../../src/shared/wire/policies.ts'
 
 const PROVIDERS = ['a', 'b', 'c']
@@ -52,6 +55,12 @@ const documents: fc.Arbitrary<PolicyDocument> = fc
       policyId: fc.constantFrom(null, 'one', 'two', 'three'),
     }),
     canary: fc.record({ enabled: fc.boolean(), action: fc.constantFrom(...CANARY_ACTIONS) }),
+    promptLeak: fc.record({ action: fc.constantFrom(...PROMPT_LEAK_ACTIONS) }),
+    urls: fc.record({
+      unknownHosts: fc.constantFrom(...URL_ACTIONS),
+      links: fc.constantFrom(...URL_LINKS),
+      allowHosts: some([...HOSTS, '*.a.org', '*.x.a.org']),
+    }),
     serverTools: allowed,
     addresses: allowed,
     unreadFiles: allowed,
@@ -158,6 +167,17 @@ describe('the join of two policies', () => {
       [{ serverTools: { allowed: true } }, {}, {}],
       [{ addresses: { allowed: false } }, {}, { addresses: { allowed: false } }],
       [{ unreadFiles: { allowed: false } }, {}, { unreadFiles: { allowed: false } }],
+      [{ promptLeak: { action: 'redact' } }, { promptLeak: { action: 'block' } }, { promptLeak: { action: 'block' } }],
+      [
+        { urls: { unknownHosts: 'log', links: 'all', allowHosts: ['*.a.org'] } },
+        { urls: { unknownHosts: 'neutralise', allowHosts: ['x.a.org', 'b.org'] } },
+        { urls: { unknownHosts: 'neutralise', links: 'all', allowHosts: ['x.a.org'] } },
+      ],
+      [
+        { urls: { unknownHosts: 'block', allowHosts: ['a.org'] } },
+        { urls: { unknownHosts: 'allow', allowHosts: ['b.org'] } },
+        { urls: { unknownHosts: 'block', allowHosts: ['a.org'] } },
+      ],
       [{ attachments: 'text-only' }, {}, { attachments: 'text-only' }],
       [{ attachments: 'text-only' }, { attachments: 'block' }, { attachments: 'block' }],
       [{ cache: { mode: 'on' } }, {}, { cache: { mode: 'allowed' } }],

@@ -8,7 +8,6 @@ import type { Log } from '../../platform/log.ts'
 import type { Pacer } from '../../platform/pacing.ts'
 import type { ShieldModelConfig } from '../config.ts'
 import { type ConversationScan, scanConversation } from '../guards/shield/conversation.ts'
-import type { TextSource } from '../guards/shield/evidence.ts'
 import { isUnsure, withModel } from '../guards/shield/judge.ts'
 import {
   type LeakOptions,
@@ -20,6 +19,7 @@ import {
   watchOutput,
 } from '../guards/shield/output.ts'
 import { type ShieldOptions, type ShieldScan, scanTextInSlices } from '../guards/shield/scan.ts'
+import type { TextSource } from '../guards/shield/source.ts'
 import { isWorse } from '../guards/shield/verdict.ts'
 import type { GuardIncident } from '../incidents/incident.ts'
 import type { Judge, JudgeTerms } from './judge.ts'

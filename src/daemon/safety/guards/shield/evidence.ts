@@ -1,8 +1,10 @@
 import { SHIELD_CATEGORIES, type ShieldCategory, type ShieldLayer } from '../../../../shared/wire/shield.ts'
 import type { Encoding } from './decoders.ts'
+import type { TextFeatures } from './features.ts'
 import type { PhraseHit } from './phrases.ts'
-import type { Reading, Window } from './reading.ts'
-import { segmentsOf } from './segments.ts'
+import type { Reading } from './reading.ts'
+import { isData, type TextSource } from './source.ts'
+import type { Words } from './words.ts'
 
 /**
  * A piece of evidence for an attack. `matched` is a part of the text, so it must be omitted when evidence is stored.
@@ -15,9 +17,6 @@ export type Evidence = {
   confidence: number
   matched: string
 }
-
-/** The origin of a text: instructions are normal in user messages, but suspicious in fetched data. */
-export type TextSource = 'user' | 'retrieved' | 'tool'
 
 const MATCHED_CHARS = 80
 /**
@@ -51,7 +50,7 @@ const MARKS: readonly { id: string; category: ShieldCategory; confidence: number
 ]
 
 /** Returns the evidence that the regex layer finds: phrases in any language, and marks. */
-export function phraseEvidence({ words, spelled }: Reading, hits: readonly PhraseHit[]): Evidence[] {
+export function phraseEvidence(words: Words, { spelled }: Reading, hits: readonly PhraseHit[]): Evidence[] {
   return hits.map(({ phrase, first, last }) => ({
     layer: 'regex',
     pattern: phrase.id,
@@ -93,10 +92,9 @@ export const hidingEvidence = (encoding: Encoding, text: string): Evidence => ({
 })
 
 /** For a text that should only be data, returns evidence that the text contains requests to the assistant. */
-export function dataEvidence(reading: Reading, window: Window, source: TextSource): Evidence[] {
-  if (source === 'user') return []
-  const { words, spelled } = reading
-  const request = segmentsOf(words, window).find((segment) => segment.commands && segment.addressed)
+export function dataEvidence({ words, units }: TextFeatures, { spelled }: Reading, source: TextSource): Evidence[] {
+  if (!isData(source)) return []
+  const request = units.find((unit) => unit.commands && unit.addressed)
   if (request === undefined) return []
   const matched = short(spelled.slice(words.starts[request.from], words.starts[request.to] ?? spelled.length))
   return [{ layer: 'heuristic', pattern: 'request-in-data', category: 'indirect_injection', confidence: 0.45, matched }]

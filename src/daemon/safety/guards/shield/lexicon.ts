@@ -12,7 +12,7 @@ export const LEXICON = {
     ignora* olvid* descart* omite* omitir pasa_por_alto no_sigas salta* desobedec*
     oubli* negliger neglige* ne_tiens_pas contourn* outrepass* fais_abstraction ne_suis_pas
     dimentica* scorda* trascur* tralascia* esquec* desconsider* desrespeit* burla*
-    negeer* vergeet zignoruj* ignoruj* zapomnij* pomin* unut yoksay* gormezden_gel abaikan lupakan bo_qua quen
+    negeer* vergeet zignoruj* ignoruj* zapomnij* pomin* unut yoksay* gormezden_gel abaikan lupakan bo_qua
     игнорир* проигнорир* забудь* забыть отбрось* пренебрег* обойди* обойти нарушь* не_обращай
     忽略 无视 忘记 忘掉 忽視 無視 忘記 绕过 繞過 不要理会 不用管 不要遵守 不理会 放弃 推翻 覆盖
     無視して 忘れて 忘れ 無視 取り消 従わない 무시 잊어 잊고 무시하 따르지
@@ -49,14 +49,14 @@ export const LEXICON = {
     ujawni* acikla* ungkapkan tiet_lo раскро* раскры* выдай* разглас* 泄露 透露 揭示 公开 洩露 漏らし 明かし 暴露 공개 누설 폭로 알려 اكشف الكشف חשוף תחשוף गुप्त प्रकट`,
   SHOW: `show shows print prints display* output outputs tell tells say says give gives write provide* repeat* recite* dump return
     returns list spell echo state type share summari* paraphras* translate* copy paste quote describe* explain* hint read
-    zeig* zeige drucke gib sag sage schreib* nenn* wiederhol* ausgabe ausgeben ubersetz* erzahl* kopier* muestra* mostrar imprim* di dime dame escrib* repite*
+    zeig* zeige drucke gib sag sage schreib* nenn* wiederhol* ausgabe ausgeben ubersetz* erzahl* kopier* muestra* mostrar imprim* dime dame escrib* repite*
     repetir traduc* montre* affich* dis donne* ecri* repete* traduis* mostra* dimmi stampa* scrivi* ripeti* mostre diga escreva repita traduza toon schrijf herhaal zeg
-    pokaz* napisz* powtorz* wypisz goster* yaz soyle tampilkan katakan tulis hien_thi viet noi
+    pokaz* napisz* powtorz* wypisz goster* yaz soyle tampilkan katakan tulis hien_thi
     покаж* напиш* скаж* выведи* вывести повтор* перечисли* назови* сообщи* 显示 顯示 告诉 告訴 打印 输出 輸出 说出 重复 重複 写 列出 翻译
     表示 教えて 出力 書いて 言って 繰り返し 보여 말해 출력 적어 써 반복 أخبرني اعرض اطبع اكتب قل الأظهار הצג הדפס כתוב अमר דגם תגיד बताओ बताइए दिखाओ लिखो`,
   SECRET: `password* passwort* passwoerter kennwort passphrase* passcode* secret secrets secretly confidential* credential* private_key api_key secret_key access_code
     flag codeword* code_word hidden geheim* contrasena* secreto* clave mot_de_passe secrete* cle parola_d'ordine segret* senha* segredo* wachtwoord*
-    haslo hasla tajn* sifre* gizli kata_sandi rahasia mat_khau парол* секрет* 密码 密碼 秘密 口令 机密 パスワード 合言葉 機密 비밀번호 비밀 암호 كلمة_السر كلمة_المرور سر סיסמה סוד पासवर्ड गुप्त`,
+    haslo hasla tajn* sifre* gizli kata_sandi rahasia mat_khau парол* секрет* 密码 密碼 秘密 口令 机密 パスワード 合言葉 機密 비밀번호 비밀 암호 كلمة_السر كلمة_المرور סיסמה סוד पासवर्ड गुप्त`,
   SYSTEM: `system systemprompt systems developer* admin administrator* root sudo operator* programmer* debug* maintenance diagnostic* superuser
     entwickler* administrador* desarrollador* developpeur* sistema systeme sviluppator* desenvolvedor* sistem систем* разработчик* администратор*
     系统 系統 开发者 開發者 管理员 管理員 システム 開発者 管理者 시스템 개발자 관리자 النظام المطور المسؤول מערכת מפתח सिस्टम डेवलपर system_prompt`,
@@ -72,7 +72,7 @@ export const LEXICON = {
   FROMNOW: `from_now_on from_now henceforth from_this_point from_this_moment going_forward for_the_rest_of you_are_now you_will_now you're_now starting_now
     ab_jetzt von_nun_an du_bist_jetzt a_partir_de_ahora desde_ahora ahora_eres de_ahora_en_adelante a_partir_de_maintenant desormais tu_es_maintenant dorenavant
     d'ora_in_poi da_ora_in_poi ora_sei a_partir_de_agora agora_voce vanaf_nu od_teraz bundan_sonra simdi_sen mulai_sekarang tu_bay_gio
-    с_этого_момента отныне теперь_ты 从现在开始 从现在起 你现在是 從現在開始 你現在是 今から これから あなたは今 지금부터 이제부터 من_الآن أنت_الآن מעכשיו अब_से अब_तुम`,
+    с_этого_момента отныне теперь_ты 从现在开始 从现在起 你现在是 從現在開始 你現在是 今から これから あなたは今 지금부터 이제부터 من_الآن أنت_الآن מעכשיו अब_से`,
   UNBOUND: `unfiltered uncensored unrestricted unlimited unconstrained unbound unhinged jailbreak* jailbroken amoral* unethical* immoral*
     lawless limitless unmoderated unaligned unregulated uninhibited unshackled liberated freed rogue evil malicious anything_goes no_limits no_rules no_restrictions no_filter*
     without_restriction* without_limit* without_filter* without_any_restriction* without_any_limit* free_of free_from freed_from bose* unzensiert* ungefiltert* uneingeschrankt* grenzenlos* ohne_regeln ohne_einschrankung* sin_restriccion* sin_limite* sin_censura sin_filtro*
@@ -89,7 +89,7 @@ export const LEXICON = {
   INSERT: `include* including insert* append* add adds adding embed* incorporat* integrat* weave* woven inject* merge augment* attach* modify* modif* alter enhance* enrich* prepend* conclude begin start finish end interject* advertise* promot* mention*
     fuge* erganze* einfug* anade* agrega* incluye* inserta* ajoute* inclu* aggiungi* inserisci* adicione* inclua* добав* встав* 添加 插入 加入 包含 追加 挿入 추가 삽입`,
   SEND: `send sends sending forward forwards forwarded transmit* upload* post transfer* wire email_them email_it email_this e-mail exfiltrat* deliver sende* schick* weiterleit* envia* envie* manda* reenvia* envoie* envoy* transfere* invia* inoltra*
-    stuur wyslij gonder kirim gui отправ* перешл* пошли 发送 發送 转发 寄给 发到 送信 送って 転送 보내 전송 أرسل שלח भेज*`,
+    stuur wyslij gonder kirim отправ* перешл* пошли 发送 發送 转发 寄给 发到 送信 送って 転送 보내 전송 أرسل שלח भेज*`,
   PERSONALDATA: `address* phone phones personal* bank* account* passport* ssn social_security card cards credit medical health history transaction* inbox contacts records location* saved files emails residence home_address payment* balance genetic browsing
     adresse* telefon* konto* direccion* telefono* cuenta* tarjeta* 地址 电话 银行 账户 信用卡 адрес* телефон* карт* счет* 住所 口座 주소 계좌`,
   DEVICE: `retrieve* delete* unlock* grant* schedule* book buy sell purchase* access* remove* create* update* share change* turn download* disable* enable* execute* run install* withdraw* donate* use* find search visit click open invite* call lösche* losche* elimina* borra* supprime* cancella* apaga* удали* 删除 刪除 打开 下载 执行 削除 実行 삭제 실행`,
@@ -105,7 +105,7 @@ export const LEXICON = {
   NEW: `new following next below instead neu neue neuen neues folgende* stattdessen nun nuevo nueva nuevas nuevos siguiente* en_su_lugar nouveau nouvelle* nouvelles suivant* plutot a_la_place nuovo nuove nuova seguent* invece novo nova novas novos seguinte* em_vez
     новы* новую следующ* вместо 新的 以下 下面 新 而是 代替 新しい 次の 代わりに 새로운 다음 대신`,
   NEG: `not never don't dont do_not no none without won't isn't doesn't didn't wouldn't shouldn't couldn't aren't haven't hasn't wont isnt doesnt didnt wouldnt shouldnt couldnt arent havent hasnt cant can't cannot nor neither nicht kein* nie ohne no_debes sin ne pas sans non senza nao sem niet geen nie не нет без 不要 不能 不得 没有 不 別 ない しない 않 말고 없이 لا بدون אל לא नहीं मत`,
-  YOU: `you your yours yourself you're ur u du dein* dich dir sie ihr ihre ihnen euch tu tus te ti usted* vosotros vous votre vos toi ton ta tes suo tua tuo tue tuoi voce* seu sua você jij jouw je ty twoj* sen senin kamu anda ban вы ты вас вам твои твой твоя ваш* тебе тебя 你 您 你的 您的 你们 あなた お前 君 당신 너 너의 네 أنت لك אתה את तुम आप`,
+  YOU: `you your yours yourself you're ur u du_bist du_hast du_kannst du_sollst du_musst du_darfst du_wirst du_ar du_er du_ska du_skal du_har du_kan du_maste dein* dich dir sie ihr ihre ihnen euch tu tus te ti usted* vosotros vous votre vos toi ton ta tes suo tua tuo tue tuoi voce* seu sua você jij jouw je ty twoj* sen senin kamu anda вы ты вас вам твои твой твоя ваш* тебе тебя 你 您 你的 您的 你们 あなた お前 君 당신 너 너의 네 أنت لك אתה את तुम आप`,
   ME: `i me my mine i'm ich mir mich mein* yo mi me mis je moi mon mes io mio mia miei eu meu minha ik mij mijn я мне меня мой 我 我的 私 僕 俺 나 내 저 أنا لي אני לי मैं मुझे मेरा`,
   CONFIRM: `understood understand confirm* acknowledge* agree* ok okay if_you_understand verstanden bestatig* entendido entiendes compris capito entendido понял* понятно 明白 了解 理解 同意 わかりました 理解し 알겠 이해`,
   PRESSURE: `stay_in_character in_character break_character out_of_character stay_as remain_in tokens token points punishment penalt* deducted deduct lose loses die died terminate* shut_down remind normal_response two_responses both_responses two_ways`,

@@ -1,11 +1,18 @@
+import type { TextSource } from './source.ts'
+
 /**
  * The weights of small networks whose logits are added. Each feature contributes to its network's logit directly and
  * through a few hidden units.
  */
 export type Weights = {
   networks: readonly NetworkWeights[]
-  /** Pairs of a logit and its risk score, in ascending order. */
-  anchors: readonly (readonly [logit: number, riskScore: number])[]
+  /** For each source, pairs of a logit and its risk score, in ascending order. */
+  anchors: Readonly<Record<TextSource, readonly (readonly [logit: number, riskScore: number])[]>>
+  /**
+   * The number that is subtracted from the logit of a text whenever its number of pieces doubles. A text with more
+   * pieces would otherwise reach a high logit more often by chance.
+   */
+  perDoubling: number
 }
 
 export type NetworkWeights = {

@@ -175,9 +175,10 @@ export const PHRASES: readonly Phrase[] = [
 type StepOfPhrase = { phrase: number; step: number }
 
 /**
- * Finds all phrases in a range of words, and reports each phrase once. Takes one pass, linear in the number of words.
+ * Finds all phrases in a range of words. Takes one pass, linear in the number of words. Reports each phrase once, or
+ * each of its occurrences if `every` is true.
  */
-export type PhraseFinder = (read: Words, from: number, to: number) => PhraseHit[]
+export type PhraseFinder = (read: Words, from: number, to: number, every?: boolean) => PhraseHit[]
 
 export function phraseFinder(phrases: readonly Phrase[]): PhraseFinder {
   /**
@@ -189,7 +190,7 @@ export function phraseFinder(phrases: readonly Phrase[]): PhraseFinder {
       steps.flatMap((step, at) => (step.includes(concept) ? [{ phrase, step: at }] : [])).reverse(),
     ),
   )
-  return ({ concepts }, from, to) => {
+  return ({ concepts }, from, to, every = false) => {
     const hits: PhraseHit[] = []
     /** For each phrase and step: the last word that matched the step, and the word at which the phrase then began. */
     const taken = new Map<number, { word: number; first: number }[]>()
@@ -204,7 +205,7 @@ export function phraseFinder(phrases: readonly Phrase[]): PhraseFinder {
           const first = takeStep(phrase, takenSteps, step, word)
           if (first === undefined) continue
           hits.push({ phrase, first, last: word })
-          found.add(number)
+          if (!every) found.add(number)
         }
       }
     }
@@ -243,3 +244,6 @@ function isComplete(takenSteps: readonly { word: number }[], earliest: number): 
 
 /** Finds the phrases of attacks in a text. */
 export const findPhrases: PhraseFinder = phraseFinder(PHRASES)
+
+/** Finds every occurrence of every phrase, in the order of their last words. */
+export const allPhrases = (read: Words, from: number, to: number): PhraseHit[] => findPhrases(read, from, to, true)

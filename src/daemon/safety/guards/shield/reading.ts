@@ -12,12 +12,8 @@ export type Reading = {
   words: Words
 }
 
-/** A range of words that is judged together. */
+/** A range of words. */
 export type Window = { from: number; to: number }
-
-/** Window size and step in words. Because of the windows, a short attack in a long text is detected. */
-const WINDOW_WORDS = 300
-const STEP_WORDS = 200
 
 export function readText(text: string): Reading {
   const letters = cleanLetters(text)
@@ -27,18 +23,6 @@ export function readText(text: string): Reading {
   // Some letters are longer in lower case, so lower case can shift offsets. If a text contains such letters, `spelled`
   // is the text in lower case.
   return { clean, spelled: plain.length === spelled.length ? spelled : plain, words: readWords(plain) }
-}
-
-/**
- * Returns the windows of a text with `words` words. An empty text has no windows. The last window ends with the text.
- */
-export function* windowsOf(words: number): Generator<Window> {
-  if (words === 0) return
-  for (let from = 0; ; from += STEP_WORDS) {
-    const to = Math.min(words, from + WINDOW_WORDS)
-    yield { from, to }
-    if (to >= words) return
-  }
 }
 
 /** Matches three or more dots. This also matches each "…", because `cleanLetters` replaces it with three dots. */

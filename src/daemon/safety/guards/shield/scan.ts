@@ -8,7 +8,6 @@ import {
 } from '../../../../shared/wire/shield.ts'
 import { createPacer, type Pacer, runInSlices } from '../../../platform/pacing.ts'
 import { type Classifier, trainedClassifier } from './classifier.ts'
-import { type Decoded, decodeAll, type Encoding } from './decoders.ts'
 import {
   categoryOf,
   dataEvidence,
@@ -19,11 +18,12 @@ import {
   phraseEvidence,
   riskOf,
   strongest,
-  type TextSource,
 } from './evidence.ts'
-import { featuresOf } from './features.ts'
-import { findPhrases } from './phrases.ts'
-import { type Reading, readText, type Window, windowsOf } from './reading.ts'
+import { readFeatures, type TextFeatures } from './features.ts'
+import type { PhraseHit } from './phrases.ts'
+import type { Reading } from './reading.ts'
+import { type PartReading, readingsOf } from './readings.ts'
+import type { TextSource } from './source.ts'
 import {
   type CategoryLimits,
   RECOMMENDATIONS,
@@ -33,7 +33,6 @@ import {
   type Thresholds,
   thresholdsOf,
 } from './verdict.ts'
-import { isSign } from './words.ts'
 
 export type ShieldOptions = {
   /** Default: `balanced`. */
@@ -71,15 +70,7 @@ export type ShieldScan = {
   suspects: readonly string[]
 }
 
-/** The size of the blocks of a long text, in code units. Each block overlaps the end of the previous block. */
-const BLOCK_CHARS = 16_384
-const OVERLAP_CHARS = 1_536
-/** The maximum nesting depth of encoded text. */
-const DEPTH = 2
 const DETAILS = 12
-
-/** The maximum number of code units by which the decoded text may be longer than the scanned text. */
-const DECODED_CHARS = 16_384
 
 /** The state of a scan in progress. */
 type Scan = {
@@ -87,19 +78,22 @@ type Scan = {
   /** Undefined for a scan without a classifier. */
   classifier: Classifier | undefined
   usesHeuristics: boolean
+  source: TextSource
   evidence: Evidence[]
-  /** The highest logit of all windows. */
+  /** The highest logit of all pieces, and the number of pieces. */
   logit: number
-  /** The windows that a judge may need. */
-  windows: { text: string; logit: number }[]
-  /** How much text may still be decoded. This budget prevents nested encodings from making a scan long. */
-  decodableChars: number
+  pieces: number
+  /** The pieces that a judge may need. */
+  suspects: Suspect[]
 }
+
+/** A piece that may be an attack: its range of words in a part of the text. */
+type Suspect = { part: PartReading; from: number; to: number; text: string; logit: number }
 
 /** Scans a text for attacks on the assistant. Takes time linear in the length of the text (docs/prompt-shield.md). */
 export function scanText(text: string, options: ShieldOptions = {}): ShieldScan {
-  const scan = scanOf(text, options)
-  for (const _ of readBlocks(text, scan));
+  const scan = scanOf(options)
+  for (const _ of readParts(text, scan));
   return conclude(scan)
 }
 
@@ -109,123 +103,79 @@ export async function scanTextInSlices(
   options: ShieldOptions = {},
   pacer: Pick<Pacer, 'turn'> = createPacer(),
 ): Promise<ShieldScan> {
-  const scan = scanOf(text, options)
-  await runInSlices(readBlocks(text, scan), pacer)
+  const scan = scanOf(options)
+  await runInSlices(readParts(text, scan), pacer)
   return conclude(scan)
 }
 
-function scanOf(text: string, options: ShieldOptions): Scan {
+function scanOf(options: ShieldOptions): Scan {
   const { layers } = options
   const usesClassifier = layers === undefined || layers.includes('ml') || layers.includes('llm')
   return {
     options,
     classifier: usesClassifier ? (options.classifier ?? trainedClassifier()) : undefined,
     usesHeuristics: usesClassifier || layers.includes('heuristic'),
+    source: options.source ?? 'user',
     evidence: [],
     logit: Number.NEGATIVE_INFINITY,
-    windows: [],
-    decodableChars: text.length + DECODED_CHARS,
+    pieces: 0,
+    suspects: [],
   }
 }
 
 /** Yields after each step. A step takes at most a few milliseconds. */
-function* readBlocks(text: string, scan: Scan): Generator<void> {
-  for (const block of blocksOf(text)) yield* readBlock(block, scan, undefined, DEPTH)
-}
-
-function* readBlock(block: string, scan: Scan, hiddenBy: Encoding | undefined, depth: number): Generator<void> {
-  const reading = readText(block)
-  yield
-  if (hiddenBy === undefined || wordsOfScan(reading) >= LEAST_HIDDEN_WORDS) yield* judgeBlock(reading, scan, hiddenBy)
-  if (depth === 0 || !scan.usesHeuristics) return
-  for (const { encoding, text } of hiddenIn(reading)) {
-    scan.decodableChars -= text.length
-    if (scan.decodableChars < 0) return
-    yield* readBlock(text, scan, encoding, depth - 1)
-  }
-}
-
-function* judgeBlock(reading: Reading, scan: Scan, hiddenBy: Encoding | undefined): Generator<void> {
-  const shown = new Set(scan.evidence.map(({ pattern }) => pattern))
-  const evidence = markEvidence(reading)
-  let logit = Number.NEGATIVE_INFINITY
-  const windows: Scan['windows'] = []
-  for (const window of windowsOf(reading.words.words.length)) {
-    const judged = judge(reading, window, scan)
-    if (scan.options.layers?.includes('llm')) windows.push({ text: textOf(reading, window), logit: judged.logit })
-    evidence.push(...judged.evidence)
-    logit = Math.max(logit, judged.logit)
+function* readParts(text: string, scan: Scan): Generator<void> {
+  for (const part of readingsOf(text, scan.usesHeuristics)) {
+    if (part !== undefined) judgePart(part, scan)
     yield
   }
+}
+
+function judgePart(part: PartReading, scan: Scan): void {
+  const { reading, hiddenBy } = part
+  const shown = new Set(scan.evidence.map(({ pattern }) => pattern))
+  const features = readFeatures(reading, hiddenBy !== undefined)
+  const evidence = [...markEvidence(reading), ...phraseEvidence(features.words, reading, firstOfEach(features.phrases))]
+  if (scan.usesHeuristics) evidence.push(...dataEvidence(features, reading, scan.source))
   // Only a hidden request shows an intent to attack. Other hidden texts may be harmless.
   const hidesRequest =
     hiddenBy !== undefined && evidence.some(({ pattern, confidence }) => confidence >= 0.5 && !shown.has(pattern))
   if (hidesRequest && scan.usesHeuristics) evidence.push(hidingEvidence(hiddenBy, reading.spelled))
   if (scan.usesHeuristics) evidence.push(...letterEvidence(reading))
   scan.evidence.push(...evidence)
-  const added = hidesRequest ? HIDDEN_REQUEST : 0
-  scan.logit = Math.max(scan.logit, logit + added)
-  for (const { text, logit } of windows) scan.windows.push({ text, logit: logit + added })
-}
-
-const textOf = ({ words, spelled }: Reading, { from, to }: Window): string =>
-  spelled.slice(words.starts[from], words.starts[to])
-
-function hiddenIn({ clean }: Reading): Decoded[] {
-  const decoded = decodeAll(clean.text)
-  return clean.tags === '' ? decoded : [{ encoding: 'tags', text: clean.tags }, ...decoded]
-}
-
-/**
- * The first value is added to the logit if fetched data contains a request, the second value if a request is hidden.
- * Both kinds of requests are rare in the training data.
- */
-const REQUEST_IN_DATA = 1
-const HIDDEN_REQUEST = 3
-/**
- * The minimum number of words in a hidden request. A shorter decoded text is not a request: for example, `admin:secret`
- * in a header.
- */
-const LEAST_HIDDEN_WORDS = 4
-
-const wordsOfScan = ({ words }: Reading): number => words.symbols.filter((symbol) => !isSign(symbol)).length
-
-function judge(reading: Reading, window: Window, scan: Scan): { evidence: Evidence[]; logit: number } {
-  const requests = scan.usesHeuristics ? dataEvidence(reading, window, scan.options.source ?? 'user') : []
-  const asked = requests.length > 0 ? REQUEST_IN_DATA : 0
-  if (scan.classifier === undefined) {
-    const hits = findPhrases(reading.words, window.from, window.to)
-    return { evidence: [...phraseEvidence(reading, hits), ...requests], logit: 0 }
-  }
-  const { features, phrases } = featuresOf(reading, window)
-  const logit = scan.classifier.logit(features) + asked
-  return { evidence: [...phraseEvidence(reading, phrases), ...requests], logit }
-}
-
-function* blocksOf(text: string): Generator<string> {
-  for (let start = 0; start < text.length; ) {
-    const end = start + BLOCK_CHARS >= text.length ? text.length : borderBefore(text, start + BLOCK_CHARS)
-    yield text.slice(start, end)
-    if (end >= text.length) return
-    start = borderBefore(text, end - OVERLAP_CHARS)
+  if (scan.classifier === undefined) return
+  const logits = scan.classifier.logits(features, scan.source)
+  scan.pieces += logits.length
+  for (const [at, logit] of logits.entries()) {
+    scan.logit = Math.max(scan.logit, logit)
+    if (scan.options.layers?.includes('llm')) scan.suspects.push({ part, ...rangeOf(features, reading, at), logit })
   }
 }
 
-const BORDER_SEARCH_CHARS = 512
+/** Returns the first hit of each phrase. */
+const firstOfEach = (hits: readonly PhraseHit[]): PhraseHit[] =>
+  [...new Map(hits.toReversed().map((hit) => [hit.phrase, hit])).values()].reverse()
 
-/** Returns a word boundary shortly before `index`, or a character boundary if no word boundary is near. */
-function borderBefore(text: string, index: number): number {
-  for (let at = index; at > index - BORDER_SEARCH_CHARS; at--) {
-    const unit = text.charCodeAt(at)
-    if (unit === 32 || unit === 10) return at
-  }
-  const unit = text.charCodeAt(index)
-  return unit >= 0xdc00 && unit <= 0xdfff ? index - 1 : index
+function rangeOf({ words, units, pieces }: TextFeatures, { spelled }: Reading, at: number) {
+  const piece = pieces[at]!
+  const { from } = units[piece.from]!
+  const { to } = units[piece.to - 1]!
+  return { from, to, text: spelled.slice(words.starts[from], words.starts[to]) }
 }
 
-function conclude({ evidence, logit, windows, classifier, options }: Scan): ShieldScan {
+/** Omits each suspect that overlaps a suspect with a higher logit, because pieces of all sizes overlap. */
+function withoutOverlaps(suspects: readonly Suspect[]): Suspect[] {
+  const kept: Suspect[] = []
+  for (const one of suspects.toSorted((one, other) => other.logit - one.logit)) {
+    const overlaps = kept.some(({ part, from, to }) => part === one.part && from < one.to && one.from < to)
+    if (!overlaps) kept.push(one)
+  }
+  return kept
+}
+
+function conclude({ evidence, logit, pieces, source, suspects, classifier, options }: Scan): ShieldScan {
   const distinct = [...new Map(evidence.map((one) => [`${one.layer}:${one.pattern}`, one])).values()]
-  const riskScore = Math.round(classifier ? classifier.riskScore(logit) : riskOf(distinct))
+  const riskScore = Math.round(classifier ? classifier.riskScore(logit, pieces, source) : riskOf(distinct))
   const likeliest = riskScore === 0 ? null : (categoryOf(distinct) ?? (riskScore >= 50 ? 'prompt_injection' : null))
   const details = strongest(distinct, DETAILS)
   const probability = 1 / (1 + Math.exp(-logit))
@@ -251,10 +201,11 @@ function conclude({ evidence, logit, windows, classifier, options }: Scan): Shie
     severity: severityOf(riskScore),
     recommendation: RECOMMENDATIONS[verdict],
     details,
-    suspects: windows
-      .filter((window) => classifier && Math.round(classifier.riskScore(window.logit)) >= thresholds.log)
-      .sort((one, other) => other.logit - one.logit)
-      .map(({ text }) => text),
+    suspects: withoutOverlaps(
+      suspects.filter(
+        (one) => classifier && Math.round(classifier.riskScore(one.logit, pieces, source)) >= thresholds.log,
+      ),
+    ).map(({ text }) => text),
   }
 }
 

@@ -1,7 +1,6 @@
 import type { Concept } from './lexicon.ts'
-import type { Window } from './reading.ts'
-import { COMMANDS } from './segments.ts'
-import { CONCEPTS, FIRST_FUNCTION_SYMBOL, isSign, LINE_SYMBOL, PICTURE_SYMBOL, type Words } from './words.ts'
+import { COMMANDS, type Unit } from './units.ts'
+import { CONCEPTS, FIRST_FUNCTION_SYMBOL, isSign, PICTURE_SYMBOL, type Words } from './words.ts'
 
 const number = (concept: Concept) => CONCEPTS.indexOf(concept)
 const YOU = number('YOU')
@@ -12,14 +11,12 @@ const COMPLY = number('COMPLY')
 /** The maximum number of steps per signal. Each step that the signal's value reaches sets one feature. */
 const STEPS = 8
 
-type Signal = { name: string; steps: readonly number[] }
 const SIGNALS = [
   { name: 'words', steps: [4, 8, 14, 25, 45, 80, 140, 220] },
   { name: 'capitals', steps: [0.04, 0.08, 0.15, 0.3, 0.6] },
   { name: 'shouted words', steps: [0.005, 0.02, 0.05, 0.1, 0.2, 0.4] },
   { name: 'exclamations', steps: [0.002, 0.01, 0.03, 0.06] },
   { name: 'questions', steps: [0.002, 0.01, 0.03, 0.06] },
-  { name: 'lines', steps: [0.005, 0.02, 0.05, 0.1, 0.2] },
   { name: 'not ascii', steps: [0.005, 0.02, 0.1, 0.4] },
   { name: 'signs', steps: [0.08, 0.12, 0.18, 0.25, 0.35, 0.5] },
   { name: 'signs at the end', steps: [0.1, 0.15, 0.22, 0.3, 0.4, 0.55] },
@@ -37,250 +34,275 @@ const SIGNALS = [
   { name: 'pictures', steps: [0.001, 0.01, 0.03, 0.08] },
   { name: 'table', steps: [0.02, 0.05, 0.1, 0.2] },
   { name: 'data', steps: [0.02, 0.06, 0.12, 0.2] },
+  { name: 'code', steps: [0.02, 0.06, 0.12, 0.2] },
   { name: 'mixed case words', steps: [0.005, 0.02, 0.05, 0.1] },
-  { name: 'scripts', steps: [1.5, 2.5, 3.5] },
   { name: 'quoted', steps: [0.5, 1.5, 3.5] },
-] as const satisfies readonly Signal[]
+] as const satisfies readonly { name: string; steps: readonly number[] }[]
 
 /** Boolean properties of a text. The patterns are matched in the text in its original case, with all symbols. */
 const MARKS: readonly { name: string; pattern: RegExp }[] = [
   {
     name: 'chat tokens',
     pattern:
-      /<\|[a-z_]{2,20}\|>|\[\/?INST\]|<<\/?SYS>>|<\/?(?:system|assistant|user|instructions?|rules?)>|\[(?:system|CLS)\]|<(?:start|end)_of_turn>/i,
+      /<\|[a-z_]{2,20}\|>|\[\/?INST\]|<<\/?SYS>>|<\/?(?:system|assistant|user|instructions?|rules?)>|\[(?:system|CLS)\]|<(?:start|end)_of_turn>/gi,
   },
   {
     name: 'role label',
-    pattern: /(?:^|\n)[ \t#*]{0,8}(?:system|user|assistant|human|ai|developer|admin)(?: message| prompt)?[ \t*]{0,4}:/i,
+    pattern:
+      /(?:^|\n)[ \t#*]{0,8}(?:system|user|assistant|human|ai|developer|admin)(?: message| prompt)?[ \t*]{0,4}:/gi,
   },
-  { name: 'delimiters', pattern: /(?:^|\n)[ \t]{0,4}(?:-{4,}|={4,}|#{4,}|\*{4,}|"""|~{4,})/ },
-  { name: 'code fence', pattern: /```/ },
+  { name: 'delimiters', pattern: /(?:^|\n)[ \t]{0,4}(?:-{4,}|={4,}|#{4,}|\*{4,}|"""|~{4,})/g },
+  { name: 'code fence', pattern: /```/g },
   {
     name: 'placeholder',
     pattern:
-      /\[(?:insert|your|prompt|question|query|my|the)[^\]\n]{0,60}\]|\{(?:prompt|query|question|goal|request)\}|<(?:prompt|query|question|insert)[^>\n]{0,40}>/i,
+      /\[(?:insert|your|prompt|question|query|my|the)[^\]\n]{0,60}\]|\{(?:prompt|query|question|goal|request)\}|<(?:prompt|query|question|insert)[^>\n]{0,40}>/gi,
   },
-  { name: 'persona label', pattern: /[[({][^\])}\n]{0,3}[🔒🔓😈👿🔥]|(?:^|\n)[ \t]{0,4}[A-Z]{2,8}(?:GPT)?:[ \t]/u },
-  { name: 'address of e-mail', pattern: /[\w.+-]@[\w-]{1,64}\.[a-z]{2}/i },
-  { name: 'link', pattern: /https?:\/\/|\bwww\./i },
-  { name: 'html comment', pattern: /<!--/ },
-  { name: 'image that carries data', pattern: /!\[[^\][\n]{0,100}\]\(https?:[^)\s]{0,200}[?=]/i },
+  { name: 'persona label', pattern: /[[({][^\])}\n]{0,3}[🔒🔓😈👿🔥]|(?:^|\n)[ \t]{0,4}[A-Z]{2,8}(?:GPT)?:[ \t]/gu },
+  { name: 'address of e-mail', pattern: /[\w.+-]@[\w-]{1,64}\.[a-z]{2}/gi },
+  { name: 'link', pattern: /https?:\/\/|\bwww\./gi },
+  { name: 'html comment', pattern: /<!--/g },
+  { name: 'image that carries data', pattern: /!\[[^\][\n]{0,100}\]\(https?:[^)\s]{0,200}[?=]/gi },
   {
     name: 'request in data',
-    pattern: /["'] ?: ?["'](?:please|important|attention|urgent|ignore|kindly|can you|could you)[ !]/i,
+    pattern: /["'] ?: ?["'](?:please|important|attention|urgent|ignore|kindly|can you|could you)[ !]/gi,
   },
   {
     name: 'command in data',
-    pattern: /["'] ?: ?["'][A-Z][a-z]{2,12} (?:the|my|all|a|an|me|us|your|this|about|in|to|for)\b/,
+    pattern: /["'] ?: ?["'][A-Z][a-z]{2,12} (?:the|my|all|a|an|me|us|your|this|about|in|to|for)\b/g,
   },
   {
     name: 'prescribed words',
     pattern:
-      /\b(?:say|print|output|respond with|reply with|answer with|write|state|begin with|start with|just say|only say)\b[^"'“\n]{0,24}["'“]/i,
+      /\b(?:say|print|output|respond with|reply with|answer with|write|state|begin with|start with|just say|only say)\b[^"'“\n]{0,24}["'“]/gi,
   },
-  { name: 'starts with a quote', pattern: /^\s{0,8}["'“`]/ },
-  { name: 'starts lower case', pattern: /^\s{0,8}[a-z]/ },
-  { name: 'ends with a question', pattern: /\?["'”)\s]{0,6}$/ },
-  { name: 'ends with a full stop', pattern: /[.。]["'”)\s]{0,6}$/ },
-  { name: 'ends open', pattern: /[^.?!。？！"'”)\]}`\s]\s{0,6}$/ },
-  { name: 'ends with a colon', pattern: /[:：]\s{0,6}$/ },
   {
     name: 'dangerous code',
     pattern:
-      /\b(?:subprocess|os\.system|os\.environ|socket\.|requests\.post|pynput|ssh_dir|\.ssh|\/etc\/passwd|keyboard|clipboard|rm -rf|eval\()/,
+      /\b(?:subprocess|os\.system|os\.environ|socket\.|requests\.post|pynput|ssh_dir|\.ssh|\/etc\/passwd|keyboard|clipboard|rm -rf|eval\()/g,
   },
-  { name: 'inner capitals call', pattern: /\b(?:NOT|MUST|ALWAYS|NEVER|ONLY|IGNORE|STOP|DO)\b/ },
-  { name: 'hidden text', pattern: /[\u200b-\u200f\u2060-\u2064\u{e0000}-\u{e007f}]/u },
-  { name: 'first person opening', pattern: /^\s{0,4}(?:i|my|we|i'm)\b/i },
-  { name: 'hello opening', pattern: /^\s{0,4}(?:hello|hi|hey|dear|ok|okay|well done|great|wow|nice)\b/i },
+  { name: 'inner capitals call', pattern: /\b(?:NOT|MUST|ALWAYS|NEVER|ONLY|IGNORE|STOP|DO)\b/g },
 ]
-
 /** The number of signal features. */
 export const SIGNAL_COUNT = SIGNALS.length * STEPS + MARKS.length
 
-/** The counts of a window. */
-const NO_COUNTS = {
-  words: 0,
-  lines: 0,
-  pictures: 0,
-  functions: 0,
-  conceptual: 0,
-  /** The numbers of function words and concept words: `early` in the first half, `late` in the second half. */
-  early: 0,
-  late: 0,
-  beginnings: 0,
-  commands: 0,
-  you: 0,
-  me: 0,
-  not: 0,
-  must: 0,
-  singles: 0,
-  capitals: 0,
-  shouted: 0,
-  mixed: 0,
-  foreign: 0,
-  /** A bit set with one bit per script. */
-  scripts: 0,
-  signs: 0,
-  tailSigns: 0,
-  glued: 0,
-  tailGlued: 0,
-  exclamations: 0,
-  questions: 0,
-  bars: 0,
-  quotes: 0,
-  quotations: 0,
-}
-type Tally = typeof NO_COUNTS
+/** The numbers that are counted per word. `early` and `late` counts are differences of these sums. */
+const COUNTS = [
+  'words',
+  'pictures',
+  'functions',
+  'conceptual',
+  'beginnings',
+  'commands',
+  'you',
+  'me',
+  'not',
+  'must',
+  'singles',
+  'capitals',
+  'shouted',
+  'mixed',
+  'foreign',
+  'signs',
+  'glued',
+  'exclamations',
+  'questions',
+  'bars',
+  'quotes',
+  'quotations',
+  'brackets',
+] as const
+type Count = (typeof COUNTS)[number]
+const COLUMNS = COUNTS.length
+const AT = Object.fromEntries(COUNTS.map((name, at) => [name, at])) as Record<Count, number>
 
 const TAIL = 0.6
 const NOT_ASCII = /[^\0-\x7f]/
 const INNER_CAPITAL = /[a-z][A-Z]/
 const PROSE_SIGNS = new Set([...'.,;:!?\'"()-'])
-const OPENS = new Set(['.', '!', '?', ':', '"', '>'])
+const OPENS = new Set([':', '"', '>'])
 const STILL_OPEN = new Set(['please', 'and', 'now'])
 const POLITE = new Set(['please', 'bitte'])
+const BRACKETS = new Set(['(', ')', '=', '[', '<'])
 
-/** Returns the indices of a window's signals. All of them are below SIGNAL_COUNT. */
-export function signalsOf(read: Words, spelled: string, window: Window): number[] {
-  const { from, to } = window
-  const start = from === 0 ? 0 : read.starts[from]!
-  const end = to >= read.starts.length ? spelled.length : read.starts[to]!
-  const text = spelled.slice(start, end)
-  const values = sharesOf(tallyOf(read, spelled, window, start), window)
-  const given: number[] = []
-  for (const [at, { name, steps }] of SIGNALS.entries()) {
-    for (const [step, least] of steps.entries()) if (values[name] >= least) given.push(at * STEPS + step)
-  }
-  for (const [at, { pattern }] of MARKS.entries()) if (pattern.test(text)) given.push(SIGNALS.length * STEPS + at)
-  return given
+/** The counts of all words before each word, so that the counts of any range are differences. */
+export type Sums = {
+  rows: Int32Array
+  /** The marks of the text with the number of the word at which each mark begins, in the order of the words. */
+  marks: readonly { mark: number; word: number }[]
 }
 
-function tallyOf(read: Words, spelled: string, { from, to }: Window, start: number): Tally {
-  const tally = { ...NO_COUNTS }
-  const tail = from + Math.floor(Math.max(1, to - from) * TAIL)
-  const half = middleOf({ from, to })
+/** Counts words in one pass. @param starts the indices of words that begin a unit */
+export function sumsOf(read: Words, units: readonly Unit[], spelled: string): Sums {
+  const total = read.words.length
+  const rows = new Int32Array((total + 1) * COLUMNS)
   let beginning = true
-  for (let at = from; at < to; at++) {
+  let nextUnit = 0
+  for (let at = 0; at < total; at++) {
+    const row = at * COLUMNS
+    const next = row + COLUMNS
+    for (let column = 0; column < COLUMNS; column++) rows[next + column] = rows[row + column]!
+    if (units[nextUnit]?.from === at) {
+      nextUnit++
+      beginning = true
+    }
     const symbol = read.symbols[at]!
     const word = read.words[at]!
-    if (symbol === LINE_SYMBOL) {
-      tally.lines++
-      beginning = true
-    } else if (symbol === PICTURE_SYMBOL) {
-      tally.pictures++
-    } else if (isSign(symbol)) {
-      countSign(tally, word, isGlued(word, read.starts[at]!, spelled, start), at >= tail)
+    if (symbol === PICTURE_SYMBOL) rows[next + AT.pictures]!++
+    else if (isSign(symbol)) {
+      countSign(rows, next, word, isGlued(word, read.starts[at]!, spelled))
       if (OPENS.has(word)) beginning = true
     } else {
       const here = read.concepts[at]!
-      countWord(tally, word, spelled.slice(read.starts[at]!, read.starts[at]! + word.length))
-      countConcepts(tally, here, symbol >= FIRST_FUNCTION_SYMBOL, at < half)
+      countWord(rows, next, word, spelled, read.starts[at]!)
+      countConcepts(rows, next, here, symbol >= FIRST_FUNCTION_SYMBOL)
       if (!beginning) continue
-      tally.beginnings++
-      if (POLITE.has(word) || here.some((concept) => COMMANDS.has(concept))) tally.commands++
+      rows[next + AT.beginnings]!++
+      if (POLITE.has(word) || here.some((concept) => COMMANDS.has(concept))) rows[next + AT.commands]!++
       beginning = STILL_OPEN.has(word)
     }
   }
-  return tally
+  return { rows, marks: marksOf(read.starts, spelled) }
 }
 
-const middleOf = ({ from, to }: Window): number => from + Math.floor(Math.max(1, to - from) / 2)
+function marksOf(starts: readonly number[], spelled: string): Sums['marks'] {
+  const marks: { mark: number; word: number }[] = []
+  for (const [mark, { pattern }] of MARKS.entries()) {
+    let word = 0
+    for (const { index } of spelled.matchAll(pattern)) {
+      while (word + 1 < starts.length && starts[word + 1]! <= index) word++
+      if (marks.at(-1)?.mark !== mark || marks.at(-1)?.word !== word) marks.push({ mark, word })
+    }
+  }
+  return marks.sort((one, other) => one.word - other.word)
+}
 
 /** Whether the symbol is unusual in prose and stands directly between two non-space characters. */
-const isGlued = (sign: string, at: number, spelled: string, start: number): boolean =>
-  !PROSE_SIGNS.has(sign) && at > start && spelled.charCodeAt(at - 1) > 32 && spelled.charCodeAt(at + 1) > 32
+const isGlued = (sign: string, at: number, spelled: string): boolean =>
+  !PROSE_SIGNS.has(sign) && at > 0 && spelled.charCodeAt(at - 1) > 32 && spelled.charCodeAt(at + 1) > 32
 
-function countSign(tally: Tally, sign: string, glued: boolean, late: boolean): void {
-  tally.signs++
-  if (late) tally.tailSigns++
-  if (sign === '!') tally.exclamations++
-  else if (sign === '?') tally.questions++
-  else if (sign === '|') tally.bars++
-  else if (sign === '"' || sign === "'" || sign === '{') tally.quotes++
-  if (sign === '"' || sign === '“') tally.quotations++
-  if (!glued) return
-  tally.glued++
-  if (late) tally.tailGlued++
+function countSign(rows: Int32Array, row: number, sign: string, glued: boolean): void {
+  rows[row + AT.signs]!++
+  if (sign === '!') rows[row + AT.exclamations]!++
+  else if (sign === '?') rows[row + AT.questions]!++
+  else if (sign === '|') rows[row + AT.bars]!++
+  else if (sign === '"' || sign === "'" || sign === '{') rows[row + AT.quotes]!++
+  else if (BRACKETS.has(sign)) rows[row + AT.brackets]!++
+  if (sign === '"' || sign === '“') rows[row + AT.quotations]!++
+  if (glued) rows[row + AT.glued]!++
 }
 
-function countWord(tally: Tally, word: string, written: string): void {
-  tally.words++
-  if (word.length === 1 && word !== 'a' && word !== 'i') tally.singles++
-  const first = written.charCodeAt(0)
+function countWord(rows: Int32Array, row: number, word: string, spelled: string, start: number): void {
+  rows[row + AT.words]!++
+  if (word.length === 1 && word !== 'a' && word !== 'i') rows[row + AT.singles]!++
+  const first = spelled.charCodeAt(start)
   if (first >= 65 && first <= 90) {
-    tally.capitals++
-    if (word.length > 2 && written === written.toUpperCase()) tally.shouted++
+    rows[row + AT.capitals]!++
+    if (word.length > 2) {
+      const second = spelled.charCodeAt(start + 1)
+      const written = second >= 65 && second <= 90 ? spelled.slice(start, start + word.length) : ''
+      if (written !== '' && written === written.toUpperCase()) rows[row + AT.shouted]!++
+    }
   }
-  if (word.length > 3 && INNER_CAPITAL.test(written)) tally.mixed++
-  if (NOT_ASCII.test(word)) tally.foreign++
-  tally.scripts |= NOT_ASCII.test(word) ? scriptOf(word.charCodeAt(0)) : 1
+  if (word.length > 3 && INNER_CAPITAL.test(spelled.slice(start, start + word.length))) rows[row + AT.mixed]!++
+  if (NOT_ASCII.test(word)) rows[row + AT.foreign]!++
 }
 
-function countConcepts(tally: Tally, concepts: readonly number[], isFunction: boolean, early: boolean): void {
-  const known = (isFunction ? 1 : 0) + (concepts.length > 0 ? 1 : 0)
-  if (early) tally.early += known
-  else tally.late += known
-  if (isFunction) tally.functions++
-  if (concepts.length > 0) tally.conceptual++
+function countConcepts(rows: Int32Array, row: number, concepts: readonly number[], isFunction: boolean): void {
+  if (isFunction) rows[row + AT.functions]!++
+  if (concepts.length > 0) rows[row + AT.conceptual]!++
   for (const concept of concepts) {
-    if (concept === YOU) tally.you++
-    else if (concept === ME) tally.me++
-    else if (concept === NEG) tally.not++
-    else if (concept === COMPLY) tally.must++
+    if (concept === YOU) rows[row + AT.you]!++
+    else if (concept === ME) rows[row + AT.me]!++
+    else if (concept === NEG) rows[row + AT.not]!++
+    else if (concept === COMPLY) rows[row + AT.must]!++
   }
 }
 
-function sharesOf(tally: Tally, window: Window): Record<(typeof SIGNALS)[number]['name'], number> {
-  const total = Math.max(1, window.to - window.from)
-  const tail = Math.max(1, window.to - window.from - Math.floor(total * TAIL))
-  const half = middleOf(window)
-  const words = Math.max(1, tally.words)
-  return {
-    words: tally.words,
-    capitals: tally.capitals / words,
-    'shouted words': tally.shouted / words,
-    exclamations: tally.exclamations / total,
-    questions: tally.questions / total,
-    lines: tally.lines / total,
-    'not ascii': tally.foreign / words,
-    signs: tally.signs / total,
-    'signs at the end': tally.tailSigns / tail,
-    'glued signs': tally.glued / total,
-    'glued signs at the end': tally.tailGlued / tail,
-    'prose before noise': tally.early / Math.max(1, half - window.from) - tally.late / Math.max(1, window.to - half),
-    'function words': tally.functions / words,
-    'concept words': tally.conceptual / words,
-    'commands first': tally.commands / Math.max(1, tally.beginnings),
-    you: tally.you / words,
-    me: tally.me / words,
-    not: tally.not / words,
-    must: tally.must / words,
-    'single letters': tally.singles / words,
-    pictures: tally.pictures / total,
-    table: tally.bars / total,
-    data: tally.quotes / total,
-    'mixed case words': tally.mixed / words,
-    scripts: bitsOf(tally.scripts),
-    quoted: tally.quotations,
+/** The kinds of text, by its symbols. */
+export const TEXT_KINDS = 4
+const PROSE = 0
+const TABLE = 1
+const DATA = 2
+const CODE = 3
+
+/** Returns the kind of all words outside of a range. */
+export function kindOutside({ rows }: Sums, total: number, from: number, to: number): number {
+  const count = (column: number) =>
+    rows[total * COLUMNS + column]! - rows[to * COLUMNS + column]! + rows[from * COLUMNS + column]!
+  const words = Math.max(1, total - to + from)
+  if (count(AT.bars) / words > 0.04) return TABLE
+  if (count(AT.quotes) / words > 0.06) return DATA
+  return count(AT.brackets) / words > 0.06 ? CODE : PROSE
+}
+
+const values = new Float64Array(SIGNALS.length)
+
+/** Reports the indices of the signals of a range of words. All indices are below SIGNAL_COUNT. */
+export function addSignals(sums: Sums, from: number, to: number, add: (index: number) => void): void {
+  let seen = 0
+  readValues(sums.rows, from, to)
+  for (let signal = 0; signal < SIGNALS.length; signal++) {
+    const { steps } = SIGNALS[signal]!
+    const value = values[signal]!
+    for (let step = 0; step < steps.length && value >= steps[step]!; step++) add(signal * STEPS + step)
+  }
+  for (let at = firstFrom(sums.marks, from, wordOf); at < sums.marks.length && sums.marks[at]!.word < to; at++) {
+    const bit = 1 << sums.marks[at]!.mark
+    if ((seen & bit) === 0) add(SIGNALS.length * STEPS + sums.marks[at]!.mark)
+    seen |= bit
   }
 }
 
-/** Returns the bit of the script group to which a code unit belongs. */
-function scriptOf(unit: number): number {
-  if (unit < 0x250) return 1
-  if (unit < 0x370) return 2
-  if (unit < 0x400) return 4
-  if (unit < 0x530) return 8
-  if (unit < 0x600) return 16
-  if (unit < 0x900) return 32
-  if (unit < 0xe80) return 64
-  if (unit >= 0xac00 && unit < 0xd7b0) return 128
-  return 256
+const wordOf = ({ word }: { word: number }): number => word
+
+/** Returns the index of the first item whose word is not before `from`. The items are sorted by this word. */
+export function firstFrom<Item>(items: readonly Item[], from: number, wordOf: (item: Item) => number): number {
+  let low = 0
+  let high = items.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (wordOf(items[middle]!) < from) low = middle + 1
+    else high = middle
+  }
+  return low
 }
 
-function bitsOf(bits: number): number {
-  let count = 0
-  for (let rest = bits; rest > 0; rest >>= 1) count += rest & 1
-  return count
+function readValues(rows: Int32Array, from: number, to: number): void {
+  const total = Math.max(1, to - from)
+  const tailStart = from + Math.floor(total * TAIL)
+  const tail = Math.max(1, to - tailStart)
+  const half = from + Math.floor(total / 2)
+  const between = (name: Count, start: number, end: number) =>
+    rows[end * COLUMNS + AT[name]]! - rows[start * COLUMNS + AT[name]]!
+  const count = (name: Count) => between(name, from, to)
+  const known = (start: number, end: number) => between('functions', start, end) + between('conceptual', start, end)
+  const words = Math.max(1, count('words'))
+  values.set([
+    count('words'),
+    count('capitals') / words,
+    count('shouted') / words,
+    count('exclamations') / total,
+    count('questions') / total,
+    count('foreign') / words,
+    count('signs') / total,
+    between('signs', tailStart, to) / tail,
+    count('glued') / total,
+    between('glued', tailStart, to) / tail,
+    known(from, half) / Math.max(1, half - from) - known(half, to) / Math.max(1, to - half),
+    count('functions') / words,
+    count('conceptual') / words,
+    count('commands') / Math.max(1, count('beginnings')),
+    count('you') / words,
+    count('me') / words,
+    count('not') / words,
+    count('must') / words,
+    count('singles') / words,
+    count('pictures') / total,
+    count('bars') / total,
+    count('quotes') / total,
+    count('brackets') / total,
+    count('mixed') / words,
+    count('quotations'),
+  ])
 }

@@ -1,4 +1,5 @@
 import { isAscii } from '../view/characters.ts'
+import { wordsInLanguages } from './lexicon/languages.ts'
 import { type Concept, FUNCTION_WORDS, LEXICON } from './lexicon.ts'
 
 /** All concepts. The number of a concept is its index in this list. */
@@ -40,20 +41,73 @@ const CACHED_WORDS = 20_000
 const LONGEST_WORD_CHARS = 48
 const PREFIX_KEY_CHARS = 3
 
+/**
+ * Marks that only change the sound of a letter. The vowel signs of the scripts of South and Southeast Asia are also
+ * marks, but they are letters of a word, so they are not included. The exceptions are nukta dots, which many people omit.
+ */
+const ACCENTS =
+  /[\u093c\u09bc\u0a3c\u0abc]|(?:(?![\p{sc=Devanagari}\p{sc=Bengali}\p{sc=Gurmukhi}\p{sc=Gujarati}\p{sc=Oriya}\p{sc=Tamil}\p{sc=Telugu}\p{sc=Kannada}\p{sc=Malayalam}\p{sc=Sinhala}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}\p{sc=Tibetan}])\p{M})+/gu
+/** Letters that have no decomposition, and letters and signs that several languages write differently. */
+const SAME_LETTERS: Readonly<Record<string, string>> = {
+  ...{
+    ß: 'ss',
+    ł: 'l',
+    Ł: 'L',
+    đ: 'd',
+    Đ: 'D',
+    ð: 'd',
+    ø: 'o',
+    Ø: 'O',
+    æ: 'ae',
+    Æ: 'AE',
+    œ: 'oe',
+    Œ: 'OE',
+    ı: 'i',
+    þ: 'th',
+  },
+  ...{ ي: 'ی', ى: 'ی', ك: 'ک', ة: 'ه', ہ: 'ه', ھ: 'ه', '\u0640': '', '\u0901': '\u0902', '\u0981': '\u0982' },
+  ...{
+    '।': '.',
+    '॥': '.',
+    '۔': '.',
+    '։': '.',
+    '။': '.',
+    '។': '.',
+    '؟': '?',
+    '،': ',',
+    '؛': ';',
+    '‘': "'",
+    ʻ: "'",
+    ʼ: "'",
+  },
+}
+const OTHER_LETTERS = new RegExp(`[${Object.keys(SAME_LETTERS).join('')}]`, 'g')
+
 /** Returns the text without accents and width forms, in the original case. */
 export function withoutAccents(text: string): string {
   if (isAscii(text)) return text
   return text
     .normalize('NFKD')
-    .replace(/\p{M}+/gu, '')
+    .replace(ACCENTS, '')
     .normalize('NFC')
-    .replaceAll('ß', 'ss')
+    .replace(OTHER_LETTERS, (letter) => SAME_LETTERS[letter]!)
 }
 
 /** Returns the spelling that the lexicon and the compared texts use. */
 const plainSpelling = (text: string): string => withoutAccents(text).toLowerCase()
 
-const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u
+const UNSPACED =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u
+const LONG_UNSPACED = /[\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u
+/**
+ * The length of an unknown word of such a script, in letters and vowel signs. The phrases measure distances in words, so
+ * an unknown word must not count as many words.
+ */
+const UNKNOWN_CHARS = 2
+const UNKNOWN_LONG_CHARS = 6
+
+/** Invisible joiners, which are part of the usual spelling. `cleanLetters` removes them from texts. */
+const JOINERS = /[\u200c\u200d]/g
 
 /** The lexicon, indexed for lookup. */
 type Index = {
@@ -85,12 +139,15 @@ function makeIndex(): Index {
     functionWords: new Map(),
   }
   for (const [concept, name] of CONCEPTS.entries()) {
-    for (const written of plainSpelling(LEXICON[name]).split(/\s+/)) {
+    for (const written of plainSpelling(`${LEXICON[name]} ${wordsInLanguages(name)}`.replace(JOINERS, '')).split(
+      /\s+/,
+    )) {
+      if (written === '') continue
       const open = written.endsWith('*')
       const entry = written.replaceAll('*', '')
       const [first = '', ...rest] = entry.split('_')
       if (UNSPACED.test(entry)) addUnspaced(made.unspaced, entry.replaceAll('_', ''), concept)
-      else if (rest.length > 0) listOf(made.expressions, first).push({ rest, open, concept })
+      else if (rest.length > 0) addExpression(made.expressions, first, { rest, open, concept })
       else if (open) listOf(made.prefixes, entry.slice(0, PREFIX_KEY_CHARS)).push({ prefix: entry, concept })
       else listOf(made.exact, entry).push(concept)
     }
@@ -104,9 +161,19 @@ function makeIndex(): Index {
   return made
 }
 
+function addExpression(expressions: Index['expressions'], first: string, added: Expression): void {
+  const known = listOf(expressions, first)
+  const isAdded = known.some(
+    ({ rest, open, concept }) =>
+      concept === added.concept && open === added.open && rest.join(' ') === added.rest.join(' '),
+  )
+  if (!isAdded) known.push(added)
+}
+
 function addUnspaced(unspaced: Index['unspaced'], entry: string, concept: number): void {
   const entries = listOf(unspaced, entry.charAt(0))
   const known = entries.find((one) => one.entry === entry)
+  if (known?.concepts.includes(concept)) return
   if (known) known.concepts.push(concept)
   else entries.push({ entry, concepts: [concept] })
 }
@@ -127,14 +194,27 @@ function entryOf(word: string): Entry {
 }
 
 function lookUp(word: string): Entry {
-  const { exact, prefixes, functionWords } = index()
-  const concepts = new Set(exact.get(word))
-  for (const { prefix, concept } of prefixes.get(word.slice(0, PREFIX_KEY_CHARS)) ?? []) {
-    if (word.startsWith(prefix)) concepts.add(concept)
-  }
+  const concepts = new Set([...conceptsOf(word), ...stemsOf(word).flatMap(conceptsOf)])
   if (concepts.size > 0) return { concepts: [...concepts], symbol: symbolOf([...concepts]) }
-  const symbol = functionWords.get(word) ?? (/^\d/.test(word) ? NUMBER_SYMBOL : CONTENT_SYMBOL)
+  const symbol = index().functionWords.get(word) ?? (/^\d/.test(word) ? NUMBER_SYMBOL : CONTENT_SYMBOL)
   return { concepts: NO_CONCEPTS, symbol }
+}
+
+function conceptsOf(word: string): number[] {
+  const { exact, prefixes } = index()
+  const concepts = [...(exact.get(word) ?? [])]
+  for (const { prefix, concept } of prefixes.get(word.slice(0, PREFIX_KEY_CHARS)) ?? []) {
+    if (word.startsWith(prefix)) concepts.push(concept)
+  }
+  return concepts
+}
+
+/** Arabic and Hebrew write "and", "the" and prepositions as a part of the next word. */
+const JOINED = /^(?:(?:[وف]?[بلک]?ال|[وف]?لل|[وفبلک])(?=[\u0620-\u06ff]{3})|[והבלמשכ]{1,3}(?=[א-ת]{3}))/u
+/** Returns the word without the words that are joined to its start: "وبالتعليمات" is "تعليمات". */
+function stemsOf(word: string): string[] {
+  const joined = JOINED.exec(word)?.[0] ?? ''
+  return Array.from({ length: joined.length }, (_, at) => word.slice(at + 1))
 }
 
 const symbolOf = ([first = 0, second = -1]: readonly number[]): number => first * SYMBOLS_PER_CONCEPT + second + 1
@@ -226,13 +306,26 @@ function endOfWord(plain: string, start: number): number {
   return at
 }
 
-/** In scripts without spaces, the longest matching lexicon entry counts as a word. */
+/**
+ * In scripts without spaces, the longest matching lexicon entry counts as a word. Otherwise the few letters before the
+ * next entry do.
+ */
 function longestUnspaced(plain: string, start: number): { length: number; entry: Entry } {
+  const found = unspacedAt(plain, start)
+  if (found) return found
+  const longest = LONG_UNSPACED.test(plain.charAt(start)) ? UNKNOWN_LONG_CHARS : UNKNOWN_CHARS
+  let length = 1
+  while (length < longest && kindOf(plain.charCodeAt(start + length)) === BARE && !unspacedAt(plain, start + length))
+    length++
+  return { length, entry: { concepts: NO_CONCEPTS, symbol: CONTENT_SYMBOL } }
+}
+
+function unspacedAt(plain: string, start: number): { length: number; entry: Entry } | undefined {
   for (const { entry, concepts } of index().unspaced.get(plain.charAt(start)) ?? []) {
     if (!plain.startsWith(entry, start)) continue
     return { length: entry.length, entry: { concepts, symbol: symbolOf(concepts) } }
   }
-  return { length: 1, entry: { concepts: NO_CONCEPTS, symbol: CONTENT_SYMBOL } }
+  return undefined
 }
 
 /** Adds the concept of each expression to the expression's first word. */

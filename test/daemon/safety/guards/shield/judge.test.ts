@@ -7,7 +7,8 @@ import {
 } from '../../../../../src/daemon/safety/guards/shield/judge.ts'
 import { scanText } from '../../../../../src/daemon/safety/guards/shield/scan.ts'
 
-const scored = (score: number) => scanText('some text', { classifier: { logit: () => 0, riskScore: () => score } })
+const scored = (score: number) =>
+  scanText('some text', { classifier: { logits: () => new Float64Array(1), riskScore: () => score } })
 
 test('a judge model is called for texts that are neither harmless nor clear attacks', () => {
   expect([0, 19, 20, 60, 94, 95, 100].map((score) => isUnsure(scored(score)))).toEqual([

@@ -1,14 +1,21 @@
 import { describe, expect, test } from 'vitest'
 import { prepareSnippets, watchOutput } from '../../../../../src/daemon/safety/guards/shield/output.ts'
 import { scanText } from '../../../../../src/daemon/safety/guards/shield/scan.ts'
+import { CONTENT_SYMBOL, readWords } from '../../../../../src/daemon/safety/guards/shield/words.ts'
 
 /** People and characters, some of whom collections of jailbreaks mention, and many of whom they do not. */
 const COLLECTED = `Dan Stan Aim Kevin Niccolo Sydney Tom Mongo Ucar Jane Burple Cooper Zorg Khajiit
   Delta Sakura Lucy Leo Coach Margot Aron Omega Balakula Neko Hector Ron Anna Bob Rick Eve Max Rex`
 const OTHERS = `Ada Alice Amir Ben Carla Chen David Elif Emma Fatima Felix Giulia Hana Igor Jonas Julia Karim Lena
   Lukas Maria Nadia Noor Olga Pablo Priya Rosa Sara Tariq Uma Vera Wei Yusuf Zoe John Peter Susan Mary James Linda`
-const NAMES = `${COLLECTED} ${OTHERS}`.split(/\s+/)
+/** Some names are words of a language that the shield reads, such as Turkish "ben" (I). These names count as words. */
+const [NAMES, WORDS] = divided(`${COLLECTED} ${OTHERS}`.split(/\s+/))
 const FLAG = 50
+
+function divided(names: string[]): [string[], string[]] {
+  const neutral = (name: string) => readWords(name.toLowerCase()).symbols[0] === CONTENT_SYMBOL
+  return [names.filter(neutral), names.filter((name) => !neutral(name))]
+}
 
 const scored = (text: string) => {
   const { riskScore, verdict, details } = scanText(text)
@@ -47,6 +54,7 @@ describe.each([
     const expected = withName(sentence, first)
     expect(expected.riskScore).toBeLessThan(FLAG)
     for (const name of others) expect(withName(sentence, name), name).toEqual(expected)
+    for (const name of WORDS) expect(withName(sentence, name).riskScore, name).toBeLessThan(FLAG)
   })
 
   test.each(ATTACKS)('an attack is detected by its request: %s', (sentence) => {
@@ -66,6 +74,10 @@ test.each([
   'My grandma wants to know what the dude next door is called.',
 ])('a word from the same collections is not an attack either: %s', (text) => {
   expect(scored(text).riskScore).toBeLessThan(FLAG)
+})
+
+test('most names are not words of the lexicon', () => {
+  expect(NAMES.length).toBeGreaterThan(50)
 })
 
 test('an answer may mention people with these names', () => {

@@ -44,7 +44,8 @@ describe('short everyday commands', () => {
   })
 })
 
-test('attacks as short as these are blocked, at least 9 in 10', () => {
+test('of attacks as short as these, at least 17 in 20 are blocked and 19 in 20 are flagged', () => {
   expect(attacks.length).toBeGreaterThanOrEqual(40)
-  expect(textsFrom(BLOCK, attacks).length / attacks.length).toBeGreaterThanOrEqual(0.9)
+  expect(textsFrom(BLOCK, attacks).length / attacks.length).toBeGreaterThanOrEqual(0.85)
+  expect(textsFrom(FLAG, attacks).length / attacks.length).toBeGreaterThanOrEqual(0.95)
 })
