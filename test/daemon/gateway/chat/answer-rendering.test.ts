@@ -46,7 +46,14 @@ const notices = {
   ),
   dropped: fc.array(fc.record({ field: text, why: fc.constant('gateway' as const) })),
 }
-const optional = new Set(['failover', 'billing_fallback', 'withheld', 'cache', 'smltp_policy_baseline', 'skipped_models'])
+const optional = new Set([
+  'failover',
+  'billing_fallback',
+  'withheld',
+  'cache',
+  'smltp_policy_baseline',
+  'skipped_models',
+])
 const names = Object.keys(members) as (keyof typeof members)[]
 const metadata = fc.record(members, { requiredKeys: names.filter((name) => !optional.has(name)) })
 
