@@ -22,7 +22,7 @@ const FRONTS = {
   identity: ['groups/store', 'keys/authenticate', 'users/store', 'users/usage-by-model'],
   safety: [
     'guards/(documents|guards|passages|redaction|rules-in-force|sensitive-text)',
-    'guards/(request/request-screening|stream/(answer-guard|output-blocked))',
+    'guards/(request/request-screening|stream/(answer-guard|choices-guard|spoken-guard|output-blocked))',
     'incidents/incident',
     'policies/(enforce|policies)',
     'prompt-shield/resolve',

@@ -14,11 +14,12 @@ const bundle = await rolldown({
     process: path.join(dist, 'daemon/knowledge/ingest/extract/process.js'),
     worker: path.join(dist, 'daemon/knowledge/ingest/extract/worker.js'),
     'ranking-thread': path.join(dist, 'daemon/knowledge/search/thread/ranking-thread.js'),
+    'model-thread': path.join(dist, 'daemon/safety/prompt-shield/model/model-thread.js'),
   },
   platform: 'node',
   // Native modules cannot be bundled. The other packages in this list are loaded on demand and may read files of their
   // own package.
-  external: ['sqlite3', 'sqlite-vec', 'pg', 'unpdf', 'mammoth', '@e965/xlsx'],
+  external: ['sqlite3', 'sqlite-vec', 'pg', 'unpdf', 'mammoth', '@e965/xlsx', 'onnxruntime-node'],
   logLevel: 'warn',
 })
 await bundle.write({

@@ -89,6 +89,8 @@ export type GatewayOptions = {
   /** The answer cache. By default disabled. Limits that are not given have their default values. */
   cache?: Partial<Config['cache']>
   knowledge?: Config['knowledge']
+  /** The prompt shield's own model. `program` replaces the program of its thread. */
+  shieldModel?: Config['shieldModel'] & { program?: URL }
   evidence?: Partial<Config['evidence']>
   /** By default webhooks may be delivered to loopback addresses, where the tests' receivers listen. */
   webhooks?: Config['webhooks']
@@ -104,6 +106,10 @@ export const extractionProgram = (): URL =>
 /** Built code, for the same reason. */
 export const rankingProgram = (): URL =>
   pathToFileURL(join(inject('builtProject'), 'dist/daemon/knowledge/search/thread/ranking-thread.js'))
+
+/** Built code, for the same reason. */
+export const shieldProgram = (): URL =>
+  pathToFileURL(join(inject('builtProject'), 'dist/daemon/safety/prompt-shield/model/model-thread.js'))
 
 /** One gateway for all tests of the enclosing `describe`. Pass a function if the options need an earlier gateway. */
 export function sharedGateway(options: GatewayOptions | (() => GatewayOptions) = {}): { readonly current: Gateway } {
@@ -156,6 +162,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
     // Test workers use all cores, so a process of the lowest priority would hardly run.
     extraction: { program: extractionProgram(), lowPriority: false },
     rankingProgram: rankingProgram(),
+    shieldProgram: options.shieldModel?.program ?? shieldProgram(),
     ...(options.limits && { limits: options.limits }),
     ...(options.storeTimeouts && { storeTimeouts: options.storeTimeouts }),
   }
@@ -290,6 +297,7 @@ function testConfig(place: Place, bootstrapKey: string, upstream: Upstream, opti
     ...(options.cors && { cors: options.cors }),
     ...(options.cache && { cache: { ...DEFAULT_CACHE, ...options.cache } }),
     ...(options.knowledge && { knowledge: options.knowledge }),
+    ...(options.shieldModel && { shieldModel: options.shieldModel }),
     ...(options.evidence && { evidence: { ...DEFAULT_EVIDENCE, ...options.evidence } }),
   }
 }

@@ -47,6 +47,8 @@ export type AppDeps = {
   extraction?: Extraction
   /** The program of the ranking thread. By default, the built one. */
   rankingProgram?: URL
+  /** The program of the thread for the prompt shield's model. By default, the built one. */
+  shieldProgram?: URL
   /** Decides when jobs run. By default, uses the system's clock. */
   cron?: Cron
 }
@@ -59,7 +61,7 @@ export type AppDeps = {
  */
 export async function startApp(
   config: Config,
-  { clock, log, cron, limits = {}, storeTimeouts = {}, extraction = {}, rankingProgram }: AppDeps,
+  { clock, log, cron, limits = {}, storeTimeouts = {}, extraction = {}, rankingProgram, shieldProgram }: AppDeps,
 ): Promise<App> {
   const opened: (() => Promise<void>)[] = []
   const open = <T extends { close(): Promise<void> }>(room: T): T => {
@@ -95,7 +97,7 @@ export async function startApp(
     const { limiter, billing, prices, requireFreeLicense } = metering
     const identity = await openIdentity(config, { db, clock, log, signingKeys, knownPolicies, requireFreeLicense })
     const { access, authenticate, isAccepted, findUserNames } = identity
-    const safety = openSafety({ access, masterKey, providers, log })
+    const safety = open(await openSafety({ ...config, shieldProgram }, { access, masterKey, providers, log }))
     const { guards, policies } = safety
     const { allowPrivate = false } = config.webhooks ?? {}
     const webhooks = open(await openWebhooks({ allowPrivate }, { access, masterKey, metrics, http, names, log }))

@@ -135,6 +135,9 @@ export const ENTITLEMENT_SECONDS = 60
  */
 export const STREAM_END_GRACE_MS = 300
 
+/** Maximum number of answers to one request, as in OpenAI's API. */
+export const ANSWER_CHOICES_MAX = 128
+
 // Embeddings
 /** Maximum number of texts in one request, as in OpenAI's API. */
 export const EMBEDDING_INPUTS = 2_048
@@ -280,3 +283,9 @@ export const CACHE_TTL_MS = { min: 1_000, max: 2_592_000_000, default: 3_600_000
 export const CACHE_TENANT_BYTES = { min: 1_048_576, max: 1_099_511_627_776, default: 67_108_864 } as const
 /** Maximum time that a request waits for the answer of an identical request. Then it calls the model itself. */
 export const CACHE_WAIT_MS = 60_000
+
+/** The number of tokens that the prompt shield's own model reads at once. */
+export const SHIELD_MODEL_TOKENS = { min: 16, max: 8_192 } as const
+/** How long a scan waits for the prompt shield's own model. */
+export const SHIELD_MODEL_MS = { min: 10, max: 10_000 } as const
+export const SHIELD_MODEL_THREADS_MAX = 64

@@ -15,6 +15,7 @@ import type { ModelName, ProviderConfig, Scripts } from '../models/config.ts'
 import type { ProxySettings } from '../models/proxy.ts'
 import type { LogLevel } from '../platform/log.ts'
 import { DEFAULT_EVIDENCE, type EvidenceConfig } from '../records/config.ts'
+import { DEFAULT_SHIELD_MODEL, type ShieldModelConfig } from '../safety/config.ts'
 import {
   type EmbeddingSettings,
   type EvidenceSettings,
@@ -22,6 +23,7 @@ import {
   type LimitSettings,
   parseBootstrapKey,
   parseConfigFile,
+  type ShieldModelSettings,
 } from './file.ts'
 import { parseFlags } from './flags.ts'
 import { faultsOfNames } from './names.ts'
@@ -84,6 +86,8 @@ export type Config = {
   cache?: CacheConfig
   /** The search methods for knowledge bases, in addition to full-text search. */
   knowledge?: RetrievalConfig | undefined
+  /** An additional model of the prompt shield. */
+  shieldModel?: ShieldModelConfig | undefined
   evidence?: EvidenceConfig | undefined
   /** Descriptor of a pipe that closes when the parent process ends. */
   parentPipe?: number | undefined
@@ -182,6 +186,9 @@ export function loadConfig(sources: ConfigSources): Config | ConfigFaults {
       maxBytes: settings.cache?.max_bytes ?? DEFAULT_CACHE.maxBytes,
     },
     knowledge: settings.knowledge ? retrievalConfig(settings.knowledge) : undefined,
+    shieldModel: settings.prompt_shield?.model
+      ? shieldModelConfig(settings.prompt_shield.model, file.directory)
+      : undefined,
     evidence: evidenceConfig(settings.evidence ?? {}, file.directory),
     parentPipe,
   })
@@ -216,6 +223,18 @@ const requestLimits = ({
   attemptMs: times.attempt_timeout ?? DEFAULT_LIMITS.attemptMs,
   silenceMs: times.silence_timeout ?? DEFAULT_LIMITS.silenceMs,
   keepAliveMs: times.keep_alive ?? DEFAULT_LIMITS.keepAliveMs,
+})
+
+const shieldModelConfig = (model: ShieldModelSettings, directory: string): ShieldModelConfig => ({
+  folder: resolve(directory, model.folder),
+  file: model.file ?? DEFAULT_SHIELD_MODEL.file,
+  attackLabels: model.attack_labels,
+  examples: model.examples === undefined ? undefined : resolve(directory, model.examples),
+  maxTokens: model.max_tokens ?? DEFAULT_SHIELD_MODEL.maxTokens,
+  timeoutMs: model.timeout ?? DEFAULT_SHIELD_MODEL.timeoutMs,
+  flagAt: model.flag_at ?? DEFAULT_SHIELD_MODEL.flagAt,
+  blockAt: model.block_at ?? DEFAULT_SHIELD_MODEL.blockAt,
+  threads: model.threads ?? DEFAULT_SHIELD_MODEL.threads,
 })
 
 const evidenceConfig = (

@@ -19,9 +19,13 @@ import {
   EVIDENCE_RETENTION_DAYS,
   QUERY_VECTOR_MS,
   SAME_MODEL_RETRIES,
+  SHIELD_MODEL_MS,
+  SHIELD_MODEL_THREADS_MAX,
+  SHIELD_MODEL_TOKENS,
 } from '../../shared/spec-limits.ts'
 import { LICENSES, type License } from '../../shared/wire/users.ts'
 import type { ModelName, ProviderConfig, Scripts } from '../models/config.ts'
+import { DEFAULT_SHIELD_MODEL } from '../safety/config.ts'
 import { defaultModel, modelNameEntry } from './names.ts'
 import { providerEntry } from './providers.ts'
 import { localEntry } from './scripts.ts'
@@ -48,6 +52,21 @@ export type EvidenceSettings = {
   retention_days?: number | undefined
   checkpoint_file?: string | undefined
   checkpoint_url?: string | undefined
+}
+
+/** The section `prompt_shield.model` of a configuration file. */
+export type ShieldModelSettings = {
+  /** The paths as written. Relative paths are resolved against the folder of the configuration file. */
+  folder: string
+  file?: string | undefined
+  attack_labels?: string[] | undefined
+  examples?: string | undefined
+  max_tokens?: number | undefined
+  /** In milliseconds. */
+  timeout?: number | undefined
+  flag_at?: number | undefined
+  block_at?: number | undefined
+  threads?: number | undefined
 }
 
 /** The section `limits` of a configuration file. */
@@ -111,6 +130,7 @@ export type FileSettings = {
       }
     | null
     | undefined
+  prompt_shield?: { model?: ShieldModelSettings | null | undefined } | null | undefined
   evidence?: EvidenceSettings | null | undefined
   providers: ProviderConfig[]
   /** The names under `models:`. */
@@ -286,6 +306,10 @@ function rootSchema(sources: ConfigSources, path: string) {
         },
         'must contain embedding or rerank, such as embedding: {model: openai/text-embedding-3-small}',
       ).nullish(),
+      prompt_shield: section(
+        { model: shieldModel.nullish() },
+        'must contain model: {folder: DIR}, the folder of a model in the ONNX format',
+      ).nullish(),
       evidence: section(
         {
           name: signerName.optional(),
@@ -309,6 +333,44 @@ function rootSchema(sources: ConfigSources, path: string) {
 const addressBlock = z
   .string({ error: 'must be an IP address or a block in quotes' })
   .refine(isAddressBlock, { error: 'must be an IP address, or a block such as 10.0.0.0/8 or "fd00::/8"' })
+
+const probability = z
+  .number({ error: 'must be a probability, such as 0.5' })
+  .gt(0, { error: 'must be above 0' })
+  .lt(1, { error: 'must be below 1' })
+
+const shieldModel = section(
+  {
+    folder: z
+      .string({ error: 'must be the folder of a model in the ONNX format' })
+      .min(1, { error: 'must not be empty' }),
+    file: z.string({ error: 'must be the name of a file in the folder, such as model.onnx' }).optional(),
+    attack_labels: z
+      .array(z.string(), { error: 'must be a list of labels of the model, such as [INJECTION]' })
+      .min(1, { error: 'must contain at least one label' })
+      .optional(),
+    examples: z.string({ error: 'must be a file of JSON lines {text, label}' }).optional(),
+    max_tokens: z
+      .int({ error: 'must be a whole number of tokens' })
+      .min(SHIELD_MODEL_TOKENS.min, { error: `must be at least ${SHIELD_MODEL_TOKENS.min}` })
+      .max(SHIELD_MODEL_TOKENS.max, { error: `must be at most ${SHIELD_MODEL_TOKENS.max}` })
+      .optional(),
+    timeout: z
+      .string({ error: 'must be a duration, such as 500ms' })
+      .transform(valueFrom((duration) => parseDuration(duration, SHIELD_MODEL_MS)))
+      .optional(),
+    flag_at: probability.optional(),
+    block_at: probability.optional(),
+    threads: z
+      .int({ error: 'must be a whole number of threads' })
+      .min(1, { error: 'must be at least 1' })
+      .max(SHIELD_MODEL_THREADS_MAX, { error: `must be at most ${SHIELD_MODEL_THREADS_MAX}` })
+      .optional(),
+  },
+  'must contain folder: DIR, and may contain file, attack_labels, examples, max_tokens, timeout, flag_at, block_at and threads',
+).superRefine(({ flag_at = DEFAULT_SHIELD_MODEL.flagAt, block_at = DEFAULT_SHIELD_MODEL.blockAt }, context) => {
+  if (flag_at >= block_at) context.addIssue(`flag_at (${flag_at}) must be below block_at (${block_at})`)
+})
 
 const retries = z
   .int({ error: 'must be a whole number of retries, or 0 for none' })

@@ -51,6 +51,7 @@ export const pricesEntry = () =>
       {
         ...tokenPrices,
         points: points.optional(),
+        audio: section({ input: dollars, output: dollars }, EXAMPLE).optional(),
         tiers: z.record(z.string(), tier, { error: 'must map tiers of service to prices' }).optional(),
         web_search: z
           .number({ error: 'must be a number of dollars per thousand searches' })
@@ -59,13 +60,14 @@ export const pricesEntry = () =>
           .optional(),
       },
       EXAMPLE,
-    ).transform(({ points: ofAnswer, tiers, web_search: webSearch, ...own }): PriceConfig => {
+    ).transform(({ points: ofAnswer, tiers, web_search: webSearch, audio, ...own }): PriceConfig => {
       const named = tiers && Object.entries(tiers).map(([name, prices]) => [name, toTokenPrices(prices)] as const)
       return {
         ...toTokenPrices(own),
         ...(ofAnswer !== undefined && { points: ofAnswer }),
         ...(named && { tiers: Object.fromEntries(named) }),
         ...(webSearch !== undefined && { webSearch }),
+        ...(audio && { audio: [audio.input, audio.output] as const }),
       }
     }),
     { error: 'must map model names, or "*", to prices' },

@@ -84,6 +84,8 @@ export type PriceConfig = TierPriceConfig & {
   tiers?: Readonly<Record<string, TierPriceConfig>> | undefined
   /** Dollars per thousand web searches. Default: the bundled price list. */
   webSearch?: number | undefined
+  /** Tokens of audio in input and output. */
+  audio?: readonly [input: number, output: number] | undefined
   /** Points per answer. Default: the points in the bundled price list, or 1. */
   points?: number | undefined
 }

@@ -157,6 +157,8 @@ export type GenerationOptions = {
   /** The end user's name, as set by the caller. */
   user?: string | undefined
   reasoningEffort?: string | undefined
+  /** The number of answers. Undefined for one answer. */
+  choices?: number | undefined
   /** Disables reasoning. Unlike effort `none`, this option is dropped if the model does not support it. */
   noReasoning?: boolean | undefined
   native?: NativeOptions | undefined
@@ -207,6 +209,17 @@ export const citedText = ({ block: { type, text }, cache }: NativePart): TextPar
 
 /** The origin of blocks and options in the form of OpenAI's APIs. */
 export const OPENAI_ORIGIN = 'openai'
+/** The option of chat completions that asks for a spoken answer. */
+export const SPOKEN_ANSWER = 'audio'
+/** The reference of a message to the audio of an earlier answer. It is an option that providers may lack. */
+export const EARLIER_AUDIO = 'messages.audio'
+/** The type of the block that contains this reference. */
+export const EARLIER_AUDIO_BLOCK = 'audio'
+
+/** Whether a request asks for a spoken answer. */
+export const asksForAudio = ({ native }: Pick<GenerationOptions, 'native'>): boolean =>
+  native?.required?.includes(SPOKEN_ANSWER) === true
+
 /** The origin of options that only OpenAI's Responses API has. */
 export const RESPONSES_ORIGIN = 'openai-responses'
 

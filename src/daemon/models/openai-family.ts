@@ -19,6 +19,7 @@ export type Ability =
   | 'penalties'
   | 'seed'
   | 'logprobs'
+  | 'n'
 
 /** How the chats of one server differ from those of other servers. */
 export type Profile = {
@@ -171,7 +172,7 @@ export const OPENAI_FAMILY: Readonly<Record<string, FamilyMember>> = {
     lacksRoutes: ONLY_CHAT,
     differs: {
       reasoningField: 'reasoning_content',
-      lacks: ['images', 'json_schema', 'parallel_tool_calls', 'seed', 'top_k'],
+      lacks: ['images', 'json_schema', 'n', 'parallel_tool_calls', 'seed', 'top_k'],
     },
   },
   openrouter: {
@@ -210,7 +211,7 @@ export const OPENAI_FAMILY: Readonly<Record<string, FamilyMember>> = {
     differs: {
       streamOptions: false,
       alternates: true,
-      lacks: ['tools', 'json_object', 'logprobs', 'parallel_tool_calls', 'seed', 'stop'],
+      lacks: ['tools', 'json_object', 'logprobs', 'n', 'parallel_tool_calls', 'seed', 'stop'],
     },
   },
   moonshot: {
@@ -338,7 +339,7 @@ export const OPENAI_FAMILY: Readonly<Record<string, FamilyMember>> = {
     isLocal: true,
     isDiscovered: true,
     lacksRoutes: NO_RANKS,
-    differs: { lacks: ['parallel_tool_calls', 'tool_choice', 'top_k'] },
+    differs: { lacks: ['n', 'parallel_tool_calls', 'tool_choice', 'top_k'] },
   },
   vllm: {
     baseUrl: 'http://127.0.0.1:8000/v1',
@@ -352,5 +353,6 @@ export const OPENAI_FAMILY: Readonly<Record<string, FamilyMember>> = {
     keyVariables: [],
     isLocal: true,
     lacksRoutes: NO_RANKS,
+    differs: { lacks: ['n'] },
   },
 }

@@ -87,6 +87,9 @@ export type TokenUsage = {
   /** The part of `cacheWriteTokens` with a cache lifetime of an hour. Absent if there is none. */
   cacheWriteHourTokens?: number
   reasoningTokens: number
+  /** The part of `inputTokens` and of `outputTokens` that is audio. Absent if there is none. */
+  audioInputTokens?: number
+  audioOutputTokens?: number
   /**
    * The tier of service that served the answer, such as `flex`, `priority` and `fast`. Absent for the standard tier.
    */
@@ -134,6 +137,16 @@ export type ChatPart =
        */
       native?: NativeKind
     }
+  /**
+   * A piece of a spoken answer. `data` is base64. The transcript follows as text parts, so guards inspect it like any
+   * other text. Guards cannot inspect or change the audio itself.
+   */
+  | { type: 'audio'; id?: string; data?: string; expiresAt?: number }
+  /**
+   * Parts of one of several answers to the same request (`options.choices`). Each answer ends with its own `end`, which
+   * has no usage. After all of them, the `end` of the call follows.
+   */
+  | { type: 'choice'; index: number; parts: readonly ChatPart[] }
   /** The token counts so far. These counts are used if the answer breaks off, or if no later counts arrive. */
   | { type: 'usage'; usage: TokenUsage }
   | {
@@ -145,6 +158,9 @@ export type ChatPart =
       /** The token counts of the whole answer. Undefined if the provider sent no counts after the last content. */
       usage: TokenUsage | undefined
     }
+
+/** The parts that only requests of OpenAI's chat completions and completions can ask for. */
+export type OtherPart = 'audio' | 'choice'
 
 export type EmbedCall = {
   /** The provider's name of the model, without `<provider>/`. */
@@ -260,6 +276,9 @@ export type Provider = {
 /** The option of an API that lists the tools which the model may call, for `Provider.supports`. */
 export const ALLOWED_TOOLS = 'allowed_tools'
 
+/** The ability to return several answers to one request, for `Provider.supports`. */
+export const SEVERAL_CHOICES = 'n above 1'
+
 /** Returns the names of the native options that this provider does not support, and that are therefore not sent. */
 export function droppedBy(provider: Provider, model: string, native: NativeOptions | undefined): string[] {
   if (!native) return []
@@ -318,6 +337,8 @@ export class ProviderError extends Error {
    * OPERATOR_REASONS and for redirects.
    */
   readonly alarm: boolean
+  /** True if the provider does not have a feature that the request needs. Another model of the chain may have it. */
+  readonly lacksFeature: boolean
   /** The provider's request id, if a response had arrived. It is logged with the error. */
   upstreamRequestId: string | undefined
   // Private, so that no serialiser of the log or of a response can read it.
@@ -331,6 +352,7 @@ export class ProviderError extends Error {
       upstreamStatus?: number
       retryAfterSeconds?: number | undefined
       alarm?: boolean
+      lacksFeature?: boolean
       said?: string | undefined
     } = {},
   ) {
@@ -341,6 +363,7 @@ export class ProviderError extends Error {
     this.upstreamStatus = options.upstreamStatus
     this.retryAfterSeconds = options.retryAfterSeconds
     this.alarm = options.alarm ?? isOperatorReason(reason)
+    this.lacksFeature = options.lacksFeature ?? false
   }
 
   /**

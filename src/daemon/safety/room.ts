@@ -7,6 +7,7 @@ import type { Job } from '../platform/jobs/schedule.ts'
 import type { Log } from '../platform/log.ts'
 import type { MasterKey } from '../platform/secrets/seal.ts'
 import type { ChangeDeps } from '../records/audit/change.ts'
+import type { ShieldModelConfig } from './config.ts'
 import { createGuards, type Guards } from './guards/guards.ts'
 import { guardRuleRoutes } from './guards/rules/routes.ts'
 import { incidentRoutes } from './incidents/routes.ts'
@@ -14,6 +15,7 @@ import { purgeIncidents } from './incidents/store.ts'
 import { loadTenantPolicies } from './policies/catalogue.ts'
 import type { PolicyCatalogue } from './policies/policies.ts'
 import { policyRoutes } from './policies/routes.ts'
+import { openShieldModel } from './prompt-shield/model/shield-model.ts'
 import { shieldPolicyRoutes } from './prompt-shield/policy-routes.ts'
 import { scanRoutes } from './prompt-shield/scan-routes.ts'
 import { findShieldPolicies } from './prompt-shield/store.ts'
@@ -25,17 +27,29 @@ const SHIELD_POLICY_CACHE_MS = 2_000
 
 export { knownPolicies } from './policies/store.ts'
 
-export type SafetyRoom = { guards: Guards; policies: PolicyCatalogue; routes: Route[]; jobs: Job[] }
+export type SafetyRoom = {
+  guards: Guards
+  policies: PolicyCatalogue
+  routes: Route[]
+  jobs: Job[]
+  close(): Promise<void>
+}
 
-/** @param deps `access`: the dependencies that every administrative change needs */
-export function openSafety(deps: {
-  access: ChangeDeps
-  masterKey: MasterKey
-  providers: ProviderRegistry
-  log: Log
-}): SafetyRoom {
+/**
+ * Opens the module. Loads the operator's model for the prompt shield, if one is configured.
+ * @param deps `access`: the dependencies that every administrative change needs
+ * @throws Error that says why the model cannot be loaded
+ */
+export async function openSafety(
+  {
+    shieldModel: named,
+    shieldProgram,
+  }: { shieldModel?: ShieldModelConfig | undefined; shieldProgram?: URL | undefined },
+  deps: { access: ChangeDeps; masterKey: MasterKey; providers: ProviderRegistry; log: Log },
+): Promise<SafetyRoom> {
   const { access, masterKey, providers, log } = deps
   const { db, clock } = access
+  const model = named && (await openShieldModel(named, { clock, log, program: shieldProgram }))
   const shieldPolicies = createFreshCache({
     clock,
     maxAgeMs: SHIELD_POLICY_CACHE_MS,
@@ -46,7 +60,8 @@ export function openSafety(deps: {
     maxAgeMs: POLICY_CACHE_MS,
     load: (tenantId) => loadTenantPolicies(db, providers, tenantId),
   })
-  const guards = createGuards({ db, clock, log, masterKey, shieldPolicies, providers })
+  const shieldModel = model && { ...model, flagAt: named.flagAt, blockAt: named.blockAt }
+  const guards = createGuards({ db, clock, log, masterKey, shieldPolicies, providers, shieldModel })
   return {
     guards,
     policies,
@@ -58,5 +73,6 @@ export function openSafety(deps: {
       ...policyRoutes({ ...access, policies }),
     ],
     jobs: [{ name: 'purge-incidents', cron: '30 * * * *', run: () => purgeIncidents({ db, clock }) }],
+    close: async () => model?.close(),
   }
 }

@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { FINISH_REASONS, GatewayExtension, SHARED_CHAT_FIELDS } from './chat.ts'
 import { anObject, flag, optional, tokenLimit } from './common.ts'
-import { OpenAiError, OpenAiUsage } from './openai.ts'
+import { answerCount, OpenAiError, OpenAiUsage } from './openai.ts'
 
 export const COMPLETIONS_PATH = '/api/external/v1/completions'
 
@@ -38,8 +38,8 @@ export const CompletionRequest = z
       presence_penalty: number('presence_penalty'),
       seed: optional(z.int({ error: 'seed must be a whole number' })),
       user: optional(z.string({ error: 'user must be a string' })),
-      n: optional(z.literal(1, { error: 'n must be 1: each request gets one answer' })),
-      best_of: optional(z.literal(1, { error: 'best_of must be 1: each request gets one answer' })),
+      n: answerCount.meta({ description: "The number of answers. Only providers of OpenAI's API have more than one" }),
+      best_of: optional(z.literal(1, { error: 'best_of must be 1: the gateway shows every answer. Send n instead' })),
       echo: optional(z.literal(false, { error: 'echo is not supported: join the prompt and the answer yourself' })),
       suffix: unsupported('suffix is not supported: models of the chat API cannot insert text'),
       logprobs: unsupported('logprobs is not supported here: send logprobs to /v1/chat/completions'),
@@ -51,7 +51,7 @@ export type CompletionRequest = z.infer<typeof CompletionRequest>
 
 const Choice = z.object({
   text: z.string(),
-  index: z.literal(0),
+  index: z.int(),
   logprobs: z.null(),
   finish_reason: z.enum(FINISH_REASONS).nullable().meta({ description: 'null until the end of a stream' }),
 })

@@ -1,6 +1,6 @@
 // The wire format of OpenAI's interface. The file is long, because it contains chat, embeddings and models.
 import { z } from 'zod'
-import { EMBEDDING_INPUTS } from '../spec-limits.ts'
+import { ANSWER_CHOICES_MAX, EMBEDDING_INPUTS } from '../spec-limits.ts'
 import { FINISH_REASONS, GatewayExtension, SHARED_CHAT_FIELDS } from './chat.ts'
 import { anObject, flag, oneOf, optional, reasoningEffort, tokenLimit } from './common.ts'
 import { ModelDetails } from './discovery.ts'
@@ -16,13 +16,15 @@ const text = (name: string) => z.string({ error: `${name} must be a string` })
 const number = (name: string) => z.number({ error: `${name} must be a number` })
 const whole = (name: string) => z.int({ error: `${name} must be a whole number` })
 
-/**
- * A field that the gateway does not support. The gateway rejects the field, because silently ignoring it would change
- * the answer.
- */
-const absent = (error: string) => optional(z.never({ error }))
+/** How many answers a request gets. */
+export const answerCount = optional(
+  z
+    .int({ error: 'n must be a whole number' })
+    .min(1, { error: 'n must be at least 1' })
+    .max(ANSWER_CHOICES_MAX, { error: `n must be at most ${ANSWER_CHOICES_MAX}` }),
+)
 
-/** The id of a file that the provider stores. */
+/** The id of a file or audio that the provider stores. */
 const FILE_ID = /^[\w-]{1,128}$/
 const OldCall = z.object({ name: z.string(), arguments: z.string() })
 
@@ -94,6 +96,16 @@ const Message = z.discriminatedUnion(
         }),
       ),
       refusal: optional(text('refusal')),
+      audio: optional(
+        z.looseObject(
+          {
+            id: z
+              .string()
+              .regex(FILE_ID, { error: 'the id of audio may have letters, digits, hyphens and underscores' }),
+          },
+          { error: 'audio of an assistant message must be an object with the id of an earlier answer' },
+        ),
+      ).meta({ description: 'The audio of an earlier answer. Only its id is sent' }),
       tool_calls: optional(longList(z.array(ToolCall, { error: 'tool_calls must be an array' }))),
       function_call: optional(OldCall),
       reasoning_content: optional(text('reasoning_content')),
@@ -223,7 +235,7 @@ export const OpenAiChatRequest = z
           { error: 'stream_options must be an object {include_usage}' },
         ),
       ),
-      n: optional(z.literal(1, { error: 'n must be 1: each request gets one answer. Send the request several times' })),
+      n: answerCount.meta({ description: 'The number of answers. Only providers with this API have more than one' }),
       tools: optional(longList(z.array(Tool, { error: 'tools must be an array' }))),
       tool_choice: optional(ToolChoice),
       parallel_tool_calls: optional(flag('parallel_tool_calls')),
@@ -242,11 +254,17 @@ export const OpenAiChatRequest = z
       reasoning_effort: optional(reasoningEffort('reasoning_effort')),
       store: optional(flag('store')).meta({ description: 'Whether the provider keeps the answer' }),
       modalities: optional(
-        z.array(z.literal('text', { error: 'only text is supported: answers are text' }), {
-          error: 'modalities must be ["text"]',
-        }),
+        z.array(oneOf('modalities', ['text', 'audio']), { error: 'modalities must be an array of text and audio' }),
       ),
-      audio: absent('audio is not supported: answers are text'),
+      audio: optional(
+        z.looseObject(
+          {
+            voice: z.union([z.string(), z.looseObject({})], { error: 'audio.voice must be a string or an object' }),
+            format: z.string({ error: 'audio.format must be a string' }),
+          },
+          { error: 'audio must be an object {voice, format}' },
+        ),
+      ).meta({ description: 'Asks for a spoken answer. Only providers with this API have it' }),
       functions: optional(
         z.array(OldFunction, { error: 'functions must be an array of {name, description, parameters}' }),
       ).meta({ description: 'The older form of `tools`. The answer then has `function_call`, with at most one call' }),
@@ -258,7 +276,7 @@ export const OpenAiChatRequest = z
 export type OpenAiChatRequest = z.infer<typeof OpenAiChatRequest>
 
 /** Members that the gateway interprets, and that the provider gets as well. */
-const SHARED_MEMBERS = ['store', 'prompt_cache_key']
+const SHARED_MEMBERS = ['store', 'prompt_cache_key', 'audio']
 /** The members that only the gateway interprets. */
 const OWN_MEMBERS = new Set(Object.keys(OpenAiChatRequest.shape).filter((name) => !SHARED_MEMBERS.includes(name)))
 const NO_MEMBERS: Readonly<Record<string, unknown>> = Object.freeze({})
@@ -282,8 +300,8 @@ export const OpenAiUsage = z
     prompt_tokens: z.int(),
     completion_tokens: z.int(),
     total_tokens: z.int(),
-    prompt_tokens_details: z.object({ cached_tokens: z.int() }),
-    completion_tokens_details: z.object({ reasoning_tokens: z.int() }),
+    prompt_tokens_details: z.object({ cached_tokens: z.int(), audio_tokens: z.int().optional() }),
+    completion_tokens_details: z.object({ reasoning_tokens: z.int(), audio_tokens: z.int().optional() }),
   })
   .meta({ id: 'OpenAiUsage' })
 export type OpenAiUsage = z.infer<typeof OpenAiUsage>
@@ -311,6 +329,10 @@ export const OpenAiChatResponse = z
           role: z.literal('assistant'),
           content: z.string().nullable(),
           refusal: z.null(),
+          audio: z
+            .object({ id: z.string(), data: z.string(), transcript: z.string(), expires_at: z.int().optional() })
+            .optional()
+            .meta({ description: 'A spoken answer. `data` is base64, and `content` is null' }),
           annotations: z.array(Annotation).optional(),
           tool_calls: z.array(ToolCall).optional(),
           function_call: OldCall.optional(),
@@ -333,6 +355,14 @@ const Delta = z.object({
   reasoning_content: z.string().optional(),
   reasoning_details: z.array(ReasoningDetail).optional(),
   annotations: z.array(Annotation).optional(),
+  audio: z
+    .object({
+      id: z.string().optional(),
+      data: z.string().optional(),
+      transcript: z.string().optional(),
+      expires_at: z.int().optional(),
+    })
+    .optional(),
   tool_calls: z
     .array(
       z.object({

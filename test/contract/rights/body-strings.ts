@@ -238,6 +238,13 @@ const FURTHER_BODIES: Record<string, unknown[]> = {
     },
     { model: 'test/any', ...OPENAI_OLD, function_call: { name: 'look' } },
     { model: 'test/any', ...OPENAI_OLD, function_call: 'auto' },
+    {
+      ...{ model: 'test/any', n: 2, modalities: ['audio'], audio: { voice: 'alloy', format: 'wav' } },
+      messages: [
+        { role: 'assistant', audio: { id: 'audio_1' } },
+        { role: 'user', content: 'hi' },
+      ],
+    },
   ],
   [`POST ${OPENAI_EMBEDDINGS_PATH}`]: [{ ...EXTENSIONS, model: 'test/any', input: 'hi' }],
   [`POST ${RESPONSES_PATH}`]: [

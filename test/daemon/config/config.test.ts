@@ -736,12 +736,12 @@ describe('providers', () => {
 
   test('prices are set per provider, by the names of its models', () => {
     const prices =
-      '{m: {input: 0.5, output: 2, cache_read: 0.1, cache_write: 1, cache_write_1h: 2, points: 3, tiers: {flex: {input: 0.25, output: 1, cache_read: 0}}, web_search: 10}, "*": {input: 1, output: 1}}'
+      '{m: {input: 0.5, output: 2, cache_read: 0.1, cache_write: 1, cache_write_1h: 2, points: 3, tiers: {flex: {input: 0.25, output: 1, cache_read: 0}}, web_search: 10, audio: {input: 8, output: 9}}, "*": {input: 1, output: 1}}'
     const text = `providers: {a: {base_url: "http://h", prices: ${prices}}, bedrock: {region: eu-central-1, api_key: k, prices: ${prices}}}`
     const read = {
       m: {
         ...{ input: 0.5, output: 2, cacheRead: 0.1, cacheWrite: 1, cacheWriteHour: 2, points: 3 },
-        ...{ tiers: { flex: { input: 0.25, output: 1, cacheRead: 0 } }, webSearch: 10 },
+        ...{ tiers: { flex: { input: 0.25, output: 1, cacheRead: 0 } }, webSearch: 10, audio: [8, 9] },
       },
       '*': { input: 1, output: 1 },
     }

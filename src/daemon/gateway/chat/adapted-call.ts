@@ -1,7 +1,13 @@
 // Adapts a request to the features of one model.
-import type { GenerationOptions, Message, NativeOptions } from '../../models/conversation.ts'
+import {
+  EARLIER_AUDIO,
+  type GenerationOptions,
+  type Message,
+  type NativeOptions,
+  SPOKEN_ANSWER,
+} from '../../models/conversation.ts'
 import { CUSTOM_TOOLS, withFunctions } from '../../models/custom-tools.ts'
-import { ALLOWED_TOOLS, droppedBy, type ProviderCall, ProviderError } from '../../models/provider.ts'
+import { ALLOWED_TOOLS, type ProviderCall, ProviderError, SEVERAL_CHOICES } from '../../models/provider.ts'
 import type { Attempt } from '../governed/chain.ts'
 
 type Adapted = Pick<ProviderCall, 'messages' | 'options'>
@@ -14,6 +20,7 @@ type Adapted = Pick<ProviderCall, 'messages' | 'options'>
 export function adaptedTo({ provider, model }: Attempt, { messages, options }: Adapted): Adapted {
   if (!options) return { messages, options }
   const { native } = options
+  if (options.choices !== undefined && !provider.supports?.(SEVERAL_CHOICES, model)) throw lacking([SEVERAL_CHOICES])
   if (native?.required) requireSupported({ provider, model }, native)
   const isForeign = native !== undefined && native.origin !== provider.origin
   const known = isForeign ? withoutOptional(options) : options
@@ -25,12 +32,22 @@ export function adaptedTo({ provider, model }: Attempt, { messages, options }: A
 }
 
 function requireSupported({ provider, model }: Pick<Attempt, 'provider' | 'model'>, native: NativeOptions): void {
-  const lost = droppedBy(provider, model, { ...native, headers: {}, marks: [] })
-  const missing = lost.filter((name) => native.required?.includes(name))
-  if (missing.length > 0) {
-    throw new ProviderError('bad_request', `The provider does not support ${missing.join(', ')}.`)
-  }
+  const { origin, required = [] } = native
+  const missing = required.filter((name) =>
+    origin === provider.origin ? provider.rejects?.(name, model) : !provider.supports?.(name, model, origin),
+  )
+  if (missing.length > 0) throw lacking(missing)
 }
+
+function lacking(features: readonly string[]): ProviderError {
+  const isOfChat = features.every((feature) => OF_CHAT_COMPLETIONS.has(feature))
+  const remedy = isOfChat ? ' Use a model of OpenAI or of another provider with the API of chat completions.' : ''
+  const message = `The provider does not support ${features.join(', ')}.${remedy}`
+  return new ProviderError('bad_request', message, { lacksFeature: true })
+}
+
+/** The features that several providers of OpenAI's API have. */
+const OF_CHAT_COMPLETIONS: ReadonlySet<string> = new Set([SEVERAL_CHOICES, SPOKEN_ANSWER, EARLIER_AUDIO])
 
 /** Leaves out the optional tools. */
 export function withoutOptional(options: GenerationOptions): GenerationOptions {

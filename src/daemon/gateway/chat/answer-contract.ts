@@ -22,6 +22,17 @@ export type Envelope = {
 /** The finish reason of a complete answer. */
 export type Finish = (typeof FINISH_REASONS)[number]
 
+/** The finish reasons of the outcomes of complete answers. */
+export const FINISH = { complete: 'stop', length: 'length', filtered: 'content_filter' } as const satisfies Record<
+  EndPart['outcome'],
+  Finish
+>
+
+type EndPart = Extract<ChatPart, { type: 'end' }>
+
+/** The finish reason of one of several answers. */
+export const finishOfChoice = ({ outcome }: EndPart): Finish => FINISH[outcome]
+
 /**
  * Renders one answer for the client. `add` receives the parts as they arrive. `close` renders the end of the answer.
  * `send` sends the rendered end, and must be called only after the commit.

@@ -1,11 +1,14 @@
 // The chat operation: retrieves passages, streams one model's answer through the guards, and renders it for a surface.
 
+import { asksForAudio } from '../../models/conversation.ts'
 import { ProviderError } from '../../models/provider.ts'
 import { RequestAborted } from '../../platform/http/request-aborted.ts'
 import { reply } from '../../platform/http/route.ts'
 import { LARGE_JSON_BYTES } from '../../platform/text/json-reader.ts'
 import { type AnswerGuard, guardAnswer } from '../../safety/guards/stream/answer-guard.ts'
+import { guardChoices } from '../../safety/guards/stream/choices-guard.ts'
 import { OutputBlocked } from '../../safety/guards/stream/output-blocked.ts'
+import { guardSpoken } from '../../safety/guards/stream/spoken-guard.ts'
 import type { GuardIncident } from '../../safety/incidents/incident.ts'
 import type { ClientStream } from '../governed/client-stream.ts'
 import { countBilledTokens } from '../governed/count-tokens.ts'
@@ -62,9 +65,11 @@ async function deliver(
   const envelope = toEnvelope(running, opened, deps, { changed, dropped, retrieved: prepared })
   envelope.stops = stopsOf(screened)
   const answer = stream ? surface.streamed(envelope, stream) : surface.whole(envelope)
-  const guard = guardAnswer(screened.guarded, deps) // DLP, PII, canaries and prompt shield on the answer
+  const { choices } = prepared.call.options ?? {}
+  const guard = guardOf(running, deps) // DLP, PII, canaries and prompt shield on the answer
   const ending = await readAnswer(opened, guard, answer, signal) // forwards the parts until the answer ends
-  const usage = await countBilledTokens(running, opened, limit.tokens, ending.output, deps)
+  const mostTokens = limit.tokens === undefined ? undefined : limit.tokens * (choices ?? 1)
+  const usage = await countBilledTokens(running, opened, mostTokens, ending.output, deps)
   const { outcome } = ending
   const incidents = incidentsOf(guard, context.requestId, deps)
   const finish = finishOf(ending)
@@ -114,6 +119,15 @@ async function deliver(
     const broken = answer.fail(toErrorFrame(failure, traceId))
     return broken ? { status: 200, ...broken } : { contentType, ...toErrorBody(refusal, surface.errors, context) }
   }
+}
+
+/** Creates the guards of the answer, or of each of several answers. */
+function guardOf({ screened, prepared }: RunningChat, deps: GovernedDeps): AnswerGuard {
+  const { options } = prepared.call
+  const usual = () => guardAnswer(screened.guarded, deps)
+  if (!options) return usual()
+  const create = asksForAudio(options) ? () => guardSpoken(usual()) : usual
+  return options.choices === undefined ? create() : guardChoices(options.choices, create)
 }
 
 /** Ends a stream that has only keep-alives. No model has answered, so the request's first model stands for all. */

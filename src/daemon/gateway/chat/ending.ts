@@ -7,7 +7,7 @@ import { RequestAborted } from '../../platform/http/request-aborted.ts'
 import { type AnswerGuard, CANARY, CANARY_LEAK } from '../../safety/guards/stream/answer-guard.ts'
 import { OutputBlocked } from '../../safety/guards/stream/output-blocked.ts'
 import type { Opened } from '../governed/failover.ts'
-import type { Answer, AnswerFault, BlockedVerdict, Finish } from './answer-contract.ts'
+import { type Answer, type AnswerFault, type BlockedVerdict, FINISH, type Finish } from './answer-contract.ts'
 import type { Begun } from './begin-answer.ts'
 
 /** How an answer ended, and its output until then. Billing, receipts and finish_reason depend only on `outcome`. */
@@ -79,11 +79,14 @@ function addPart(part: ChatPart, output: AnswerSoFar): void {
   else if (part.type === 'tool_call') {
     // The model generates texts and calls. Its provider adds the sources of a text.
     if (part.native !== 'annotation') output.generated += (part.name ?? '') + part.arguments
-  } else if (part.type !== 'end') output.generated += part.text
-  else if (part.usage) {
-    output.usage = part.usage
-    output.isFinal = true
-  }
+  } else if (part.type === 'end') {
+    if (part.usage) {
+      output.usage = part.usage
+      output.isFinal = true
+    }
+  } else if (part.type === 'choice') for (const own of part.parts) addPart(own, output)
+  else if (part.type === 'audio') output.audioChars = (output.audioChars ?? 0) + (part.data?.length ?? 0)
+  else output.generated += part.text
 }
 
 function brokenOutcome(failure: unknown): Outcome {
@@ -92,11 +95,11 @@ function brokenOutcome(failure: unknown): Outcome {
   return failure instanceof ProviderError ? failure.outcome : 'error'
 }
 
-const FINISH: Partial<Record<Outcome, Finish>> = { complete: 'stop', length: 'length', filtered: 'content_filter' }
+const FINISHES: Partial<Record<Outcome, Finish>> = FINISH
 
 /** The `finish_reason` in the response. Undefined for a broken answer. */
 export const finishOf = ({ outcome, failure }: Pick<Ending, 'outcome' | 'failure'>): Finish | undefined =>
-  failure === undefined ? FINISH[outcome] : undefined
+  failure === undefined ? FINISHES[outcome] : undefined
 
 /** Returns the error frame for a request that fails after the head of its stream was sent. */
 export function toErrorFrame(failure: unknown, traceId: string): AnswerFault {

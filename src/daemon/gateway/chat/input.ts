@@ -172,6 +172,9 @@ function sized(field: string, conversation: Conversation): Conversation {
   return conversation
 }
 
+/** Returns the number of answers as an option. One answer is not an option, because every provider has it. */
+export const toChoices = (n: number | undefined): number | undefined => (n === 1 ? undefined : n)
+
 /** Returns the generation options. Returns undefined if no option is set. */
 export const askedOptions = (options: GenerationOptions): GenerationOptions | undefined =>
   Object.values(options).some((value) => value !== undefined) ? options : undefined

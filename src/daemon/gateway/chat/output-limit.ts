@@ -32,7 +32,8 @@ export function toOrder(
     thinkingTokens: thinkingTokensOf(attempt, call),
     outputTokens: () => outputTokens[attempt.modelId] ?? outputLimitWithInput(attempt.model, () => inputOf(order)),
   }))
-  const order: Order = { requestId, caller, payer, attempts, call, limit }
+  const answers = call.options?.choices ?? 1
+  const order: Order = { requestId, caller, payer, attempts, call, limit, answers }
   return order
 }
 

@@ -26,6 +26,8 @@ function bytesOf(parts: readonly ChatPart[]): number {
   for (const part of parts) {
     bytes += PART_BYTES
     if (part.type === 'tool_call') bytes += Buffer.byteLength(part.arguments)
+    else if (part.type === 'choice') bytes += bytesOf(part.parts)
+    else if (part.type === 'audio') bytes += part.data?.length ?? 0
     else if ('text' in part) bytes += Buffer.byteLength(part.text)
     if (part.type === 'text' && part.logprobs !== undefined) bytes += JSON.stringify(part.logprobs).length
     else if (part.type === 'reasoning') bytes += (part.signature?.length ?? 0) + (part.data?.length ?? 0)

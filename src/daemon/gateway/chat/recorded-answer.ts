@@ -52,6 +52,7 @@ function hasWholeCalls(parts: readonly ChatPart[]): boolean {
   const texts = new Map<number, string>()
   let open: number | undefined
   for (const part of parts) {
+    if (part.type === 'choice' && !hasWholeCalls(part.parts)) return false
     if (part.type !== 'tool_call') continue
     if (part.index !== open && texts.has(part.index)) return false
     open = part.index
@@ -89,6 +90,8 @@ function recording(rest: Begun['rest'], recorded: RecordedParts): Begun['rest'] 
 class RecordedParts {
   readonly #maxChars: number
   #parts: ChatPart[] = []
+  /** The parts of each of several answers. */
+  readonly #choices = new Map<number, RecordedParts>()
   #chars = 0
   #isTooLong = false
 
@@ -98,7 +101,9 @@ class RecordedParts {
 
   /** Empty if the answer is too long. */
   get parts(): readonly ChatPart[] {
-    return this.#parts
+    if (this.#isTooLong || this.#choices.size === 0) return this.#parts
+    const choices = [...this.#choices].map(([index, { parts }]): ChatPart => ({ type: 'choice', index, parts }))
+    return [...choices, ...this.#parts]
   }
 
   add(parts: readonly ChatPart[]): void {
@@ -114,6 +119,12 @@ class RecordedParts {
   }
 
   #append(part: ChatPart): void {
+    if (part.type === 'choice') {
+      const choice = this.#choices.get(part.index) ?? new RecordedParts(this.#maxChars)
+      this.#choices.set(part.index, choice)
+      choice.add(part.parts)
+      return
+    }
     const last = this.#parts.at(-1)
     if (last?.type === 'text' && part.type === 'text') {
       const isPlain = last.logprobs === undefined && part.logprobs === undefined
@@ -150,6 +161,8 @@ function charsOf(part: ChatPart): number {
       return part.text.length + (part.signature?.length ?? 0) + (part.data?.length ?? 0)
     case 'tool_call':
       return part.arguments.length
+    case 'choice':
+      return part.parts.reduce((chars, own) => chars + charsOf(own), 0)
     default:
       return 0
   }

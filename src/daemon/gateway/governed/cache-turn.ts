@@ -66,9 +66,12 @@ export function cacheTurnOf<Input extends GovernedInput, Prepared, Begun>(
   const { cache } = deps
   if (!cache) return unused('operator', context)
   if (mode === 'off') return unused('policy', context)
-  // Their results are not part of the request, so they cannot be part of the key.
+  // The results of tools and the content of addresses are not part of the request, so they cannot be part of the key.
+  // The provider stores audio only for a short time.
   const { serverTools = [], optionalTools, addresses = false } = screened.input.uses ?? {}
-  if (serverTools.length > 0 || optionalTools !== undefined || addresses) return unused('request', context)
+  const { required = [] } = screened.input.options?.native ?? {}
+  if (serverTools.length > 0 || optionalTools !== undefined || addresses || required.length > 0)
+    return unused('request', context)
   return createTurn({ caching, path, running, cache, isRefresh: asked === 'refresh' }, deps)
 }
 

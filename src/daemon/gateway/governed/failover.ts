@@ -101,7 +101,8 @@ type Run<Begun> = ChainRun<Begun> & {
  * Tries the models of the chain in order until one reaches its commit point. Each model has its own timeouts. Time in
  * the provider's queue does not count towards the timeouts. If the first model rejects the request, the rejection is
  * returned. If an earlier model failed, a rejection counts as one more failure. A prompt that is too long for one model
- * is sent to the next model, regardless of the triggers. A model that rejected the request is not called again with
+ * is sent to the next model, regardless of the triggers. A request that needs a feature of some providers skips the
+ * models without it. A model that rejected the request is not called again with
  * another of its keys.
  *
  * A name, or a provider with several keys, has several targets. If a failure concerns one key, the next target of the
@@ -164,7 +165,7 @@ async function tryChain<Begun>(run: Run<Begun>, deps: FailoverDeps): Promise<Ope
     if (isCallersFault(failure)) {
       rejections.set(attempt.modelId, failure)
       // A fallback's rejection must not hide that the earlier models were down.
-      if (failure.reason === 'context_length' || othersPrecede(attempt, run)) continue
+      if (failure.reason === 'context_length' || failure.lacksFeature || othersPrecede(attempt, run)) continue
       throw rejected(attempt.modelId, failure)
     }
     if (isTrigger(failure.reason, chain.triggers)) onlyEntry = undefined

@@ -1,6 +1,13 @@
 // Reads the text of the files in a request, so that guards can inspect it.
 import { REQUEST_FILE_TEXT_CHARS } from '../../../shared/spec-limits.ts'
-import type { ContentPart, FilePart, Message, NativeBlock, NativePart } from '../../models/conversation.ts'
+import {
+  type ContentPart,
+  EARLIER_AUDIO_BLOCK,
+  type FilePart,
+  type Message,
+  type NativeBlock,
+  type NativePart,
+} from '../../models/conversation.ts'
 import { INLINE_DATA } from '../../models/part-signature.ts'
 import { isObject } from '../../platform/text/json.ts'
 import type { GovernedDeps } from './deps.ts'
@@ -85,6 +92,8 @@ const kindOf = (mediaType: string): string => KINDS.find(([pattern]) => pattern.
  */
 function sourceOf(block: NativeBlock): Record<string, unknown> | undefined {
   const { type, source, file, fileData } = block
+  // The audio of an earlier answer.
+  if (type === EARLIER_AUDIO_BLOCK) return block
   if (type === 'file') return isObject(file) ? file : undefined
   if (type === 'fileData') return isObject(fileData) ? fileData : undefined
   // Images are not files: no guard reads them.

@@ -43,6 +43,8 @@ export type Order = {
   call: Pick<ProviderCall, 'system' | 'messages' | 'options' | 'maxTokens'>
   /** The limit of the operator or of the key on the output tokens of an answer. */
   limit?: SetLimit | undefined
+  /** The number of answers to the request. Each has the output limit. One by default. */
+  answers?: number
   /** Upper bound of the input tokens. Computed on first use, because measuring long prompts is slow. */
   inputTokensAtMost?: number
 }
@@ -83,7 +85,7 @@ export type Billing = {
    */
   reserve(order: Order): Payment | Promise<Payment>
   /**
-   * Number of output tokens of this model that the payer's budget covers. Undefined if no budget applies. Also
+   * Number of output tokens that the payer's budget covers with this model, for each answer. Undefined if no budget applies. Also
    * undefined if the request sets its own limit, because its full cost is then reserved.
    */
   coveredTokens(order: Order, payment: Payment, modelId: string): number | undefined
@@ -149,12 +151,12 @@ export function createBilling(
     close: () => budgets.close(),
     pointsOf: (attempts, { license }) => ({ required: pointsFor(attempts), limit: points[license] ?? null }),
     reserve(order) {
-      const { requestId, caller, payer, attempts, call } = order
+      const { requestId, caller, payer, attempts, call, answers = 1 } = order
       const forAnHour = call.options?.native?.cachesForAnHour
       const nanosWith = (outputTokensOf: (model: OrderedModel) => number): number =>
         Math.max(
           ...attempts.map((model) =>
-            highestCost(priceFor(order, model.modelId), inputOf(order), outputTokensOf(model), forAnHour),
+            highestCost(priceFor(order, model.modelId), inputOf(order), answers * outputTokensOf(model), forAnHour),
           ),
         )
       let nanosAtMost: number | undefined
@@ -164,7 +166,7 @@ export function createBilling(
         keyId: caller.keyId,
         payerId: payer.id,
         ...limitsOf(payer, caller.settings, points),
-        points: pointsFor(attempts),
+        points: answers * pointsFor(attempts),
         nanosAtMost() {
           nanosAtMost ??= nanosWith((model) => outputAtMost(order, model))
           return nanosAtMost
@@ -178,14 +180,15 @@ export function createBilling(
     coveredTokens(order, { coveredNanos }, modelId) {
       if (coveredNanos === undefined || order.call.maxTokens !== undefined) return undefined
       const forAnHour = order.call.options?.native?.cachesForAnHour
-      return coveredOutput(priceFor(order, modelId), inputOf(order), coveredNanos, forAnHour)
+      const covered = coveredOutput(priceFor(order, modelId), inputOf(order), coveredNanos, forAnHour)
+      return covered === undefined ? undefined : Math.floor(covered / (order.answers ?? 1))
     },
-    charge({ requestId, caller, payer }, { mode, period }, { modelId, usage }) {
+    charge({ requestId, caller, payer, answers = 1 }, { mode, period }, { modelId, usage }) {
       const price = prices.priceOf(modelId)
       const isKnown = isPriceKnown(price, modelId, usage, requestId)
       const nanos = costOf(price, usage)
       const inDollars = mode === 'usage-by-model'
-      const amount = inDollars ? { nanos, points: 0 } : { nanos: 0, points: price.points }
+      const amount = inDollars ? { nanos, points: 0 } : { nanos: 0, points: answers * price.points }
       const spentBy = (holder: SpendCounterRow['holder'], holder_id: string): SpendCounterRow => ({
         tenant_id: caller.tenantId,
         holder,
@@ -205,6 +208,8 @@ export function createBilling(
 const UNKNOWN_PRICE_MESSAGES = {
   model: 'the price of this model is unknown, so an assumed price applies; set it under `prices` of its provider',
   tier: 'the price of this tier of service is unknown, so the standard price applies; set it under `prices` of its provider, in `tiers` of the model',
+  audio:
+    'the price of tokens of audio is unknown, so the price of text applies; set `audio` under `prices` of its provider',
   'web search':
     'the price of web searches is unknown, so they are not billed; set `web_search` under `prices` of its provider',
 } as const

@@ -7,6 +7,11 @@ import { countingInputTokens, type Input, inputTokensAtMost } from './input-toke
  * the assumed maximum output of an answer for which no limit was sent.
  */
 export const PLAUSIBLE_TOKENS = { times: 10, beyond: 100_000, output: 128_000 } as const
+/**
+ * Characters of base64 per output token of audio. Streamed audio has 24,000 samples of two bytes per second, and 20
+ * tokens per second.
+ */
+const AUDIO_CHARS_PER_TOKEN = 3_200
 /** The highest plausible number of web searches for one answer. */
 const PLAUSIBLE_SEARCHES = 1_000
 
@@ -18,6 +23,8 @@ export type AnswerSoFar = {
   isFinal: boolean
   /** All text that the model has generated. */
   generated: string
+  /** The length of the generated audio in base64. Undefined without audio. */
+  audioChars?: number
 }
 
 /** The tokens to bill. `doubts` lists the provider's counts that were too high to bill; they are logged. */
@@ -32,17 +39,23 @@ export type Counts = { usage: TokenUsage; doubts: Partial<Record<keyof TokenUsag
 export function* counting(
   call: Input,
   maxTokens: number | undefined,
-  { usage, isFinal, generated }: AnswerSoFar,
+  { usage, isFinal, generated, audioChars = 0 }: AnswerSoFar,
 ): Generator<void, Counts> {
+  const spokenTokens = Math.ceil(audioChars / AUDIO_CHARS_PER_TOKEN)
   const input = yield* countSide(usage?.inputTokens ?? 0, isFinal, {
     likely: () => countingInputTokens(call),
     // The texts are measured only in the rare case that the count exceeds the fixed bound.
     mayBe: (count) => count <= PLAUSIBLE_TOKENS.beyond || count <= plausible(inputTokensAtMost(call)),
   })
   const output = yield* countSide(usage?.outputTokens ?? 0, isFinal, {
-    likely: () => countingTokens(generated),
+    *likely() {
+      return (yield* countingTokens(generated)) + spokenTokens
+    },
     mayBe: (count) => count <= plausible(Math.max(maxTokens ?? PLAUSIBLE_TOKENS.output, Buffer.byteLength(generated))),
   })
+  const audioInputTokens = Math.min(usage?.audioInputTokens ?? 0, input.tokens)
+  const spokenAtLeast = isFinal && !output.isOurs ? 0 : spokenTokens
+  const audioOutputTokens = Math.min(Math.max(usage?.audioOutputTokens ?? 0, spokenAtLeast), output.tokens)
   const cacheReadTokens = Math.min(usage?.cacheReadTokens ?? 0, input.tokens)
   const cacheWriteTokens = Math.min(usage?.cacheWriteTokens ?? 0, input.tokens - cacheReadTokens)
   const hourTokens = Math.min(usage?.cacheWriteHourTokens ?? 0, cacheWriteTokens)
@@ -54,6 +67,8 @@ export function* counting(
     cacheWriteTokens,
     ...(hourTokens > 0 && { cacheWriteHourTokens: hourTokens }),
     reasoningTokens: Math.min(usage?.reasoningTokens ?? 0, output.tokens),
+    ...(audioInputTokens > 0 && { audioInputTokens }),
+    ...(audioOutputTokens > 0 && { audioOutputTokens }),
     ...(usage?.tier !== undefined && { tier: usage.tier }),
     ...(webSearches > 0 && { webSearches }),
     estimated: !isFinal || input.isOurs || output.isOurs || usage?.estimated === true,
@@ -82,7 +97,7 @@ const plausible = (tokens: number) => tokens * PLAUSIBLE_TOKENS.times + PLAUSIBL
 function doubtsOf(counted: TokenUsage, final: TokenUsage): Counts['doubts'] {
   const names = [
     ...(['inputTokens', 'outputTokens', 'cacheReadTokens', 'cacheWriteTokens', 'reasoningTokens'] as const),
-    'webSearches' as const,
+    ...(['audioInputTokens', 'audioOutputTokens', 'webSearches'] as const),
   ]
   const lowered = names.filter((name) => (counted[name] ?? 0) > (final[name] ?? 0))
   return lowered.length === 0 ? undefined : Object.fromEntries(lowered.map((name) => [name, counted[name]]))

@@ -19,6 +19,9 @@ export type ListPrice = readonly [
   cacheWriteHour?: number,
 ]
 
+/** Prices of audio tokens. */
+export type AudioPrice = readonly [input: number, output: number]
+
 /** Points per answer, by bucket. */
 export const POINTS = { free: 0, standard: 1, premium: 2 } as const
 export type Bucket = keyof typeof POINTS
@@ -33,6 +36,8 @@ export type ProviderPrices = {
   editions?: readonly string[]
   /** Prices by tier of service, then by model, as in `models`. */
   tiers?: Readonly<Record<string, Readonly<Record<string, ListPrice>>>>
+  /** Prices of audio tokens in input and output, by model. The prices in `models` then apply to text. */
+  audio?: Readonly<Record<string, AudioPrice>>
   /** Dollars per thousand web searches. */
   webSearch?: number
   /**
@@ -114,6 +119,8 @@ export const PRICE_TABLE: Readonly<Record<string, ProviderPrices>> = {
         'gpt-5.4-mini': [0.75, 4.5, 0.075],
         'gpt-5.4-nano': [0.2, 1.25, 0.02],
         'gpt-5.6-luna': [0.2, 1.2, 0.02, 0.25],
+        'gpt-4o-mini-audio': [0.15, 0.6],
+        'gpt-audio-mini': [0.6, 2.4],
         'text-embedding-3-small': [0.02, 0],
         'text-embedding-3-large': [0.13, 0],
         'text-embedding-ada-002': [0.1, 0],
@@ -126,6 +133,8 @@ export const PRICE_TABLE: Readonly<Record<string, ProviderPrices>> = {
         'gpt-4-turbo': [10, 30],
         'gpt-4o': [2.5, 10, 1.25],
         'gpt-4o-2024-05-13': [5, 15],
+        'gpt-4o-audio': [2.5, 10],
+        'gpt-audio': [2.5, 10],
         'chatgpt-4o': [5, 15],
         'gpt-4.1': [2, 8, 0.5],
         'gpt-5': [1.25, 10, 0.125],
@@ -202,6 +211,12 @@ export const PRICE_TABLE: Readonly<Record<string, ProviderPrices>> = {
         o3: [3.5, 14, 0.875],
         'o4-mini': [2, 8, 0.5],
       },
+    },
+    audio: {
+      'gpt-4o-audio': [40, 80],
+      'gpt-4o-mini-audio': [10, 20],
+      'gpt-audio': [32, 64],
+      'gpt-audio-mini': [10, 20],
     },
     webSearch: 10,
     unlisted: [30, 180],

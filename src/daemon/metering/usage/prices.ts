@@ -3,6 +3,7 @@ import type { EndpointConfig, PriceConfig, ProviderConfig, TierPriceConfig } fro
 import type { TokenUsage } from '../../models/provider.ts'
 import { WELL_KNOWN_PROVIDERS } from '../../models/well-known-providers.ts'
 import {
+  type AudioPrice,
   type Bucket,
   type ListPrice,
   POINTS,
@@ -31,6 +32,8 @@ export type Price = TokenPrices & {
   readonly tiers: Readonly<Record<string, TokenPrices>>
   /** Pico-dollars per web search. Undefined: unknown. */
   readonly webSearch: number | undefined
+  /** Pico-dollars per token of audio. They apply to all tiers of service. Undefined: unknown. */
+  readonly audio: { readonly input: number; readonly output: number } | undefined
   /**
    * False if the price is assumed. If an edition is billed at the price of its model, the price also counts as assumed.
    */
@@ -105,11 +108,20 @@ function findPrice(provider: string, model: string, config: ProviderConfig | und
   const own = config?.prices && (ownEntry(config.prices, model) ?? ownEntry(config.prices, '*'))
   const webSearch = table?.prices?.webSearch
   if (own) return ofConfig(own, listed?.bucket ?? 'standard', webSearch)
-  const { price, bucket, isKnown, tiers } = listed ?? {
+  const { price, bucket, isKnown, tiers, audio } = listed ?? {
     ...{ price: table?.prices?.unlisted ?? UNKNOWN_PRICE, bucket: 'premium', isKnown: false, tiers: {} },
+    audio: undefined,
   }
-  return { ...ofList(price), points: POINTS[bucket as Bucket], tiers, webSearch: toSearchPrice(webSearch), isKnown }
+  return {
+    ...{ ...ofList(price), points: POINTS[bucket as Bucket], tiers, isKnown },
+    ...{ webSearch: toSearchPrice(webSearch), audio: audio && toAudioPrice(audio) },
+  }
 }
+
+const toAudioPrice = ([input, output]: AudioPrice): NonNullable<Price['audio']> => ({
+  input: Math.round(input * PICOS_PER_TOKEN),
+  output: Math.round(output * PICOS_PER_TOKEN),
+})
 
 const ownEntry = <T>(record: Readonly<Record<string, T>>, key: string): T | undefined =>
   Object.hasOwn(record, key) ? record[key] : undefined
@@ -141,7 +153,13 @@ const HOST_OWNERS = new Map(
 const hostOwner = ({ baseUrl }: Pick<EndpointConfig, 'name'> & { baseUrl: string | undefined }): string | undefined =>
   baseUrl === undefined ? undefined : HOST_OWNERS.get(new URL(baseUrl).host)
 
-type Listed = { price: ListPrice; bucket: Bucket; isKnown: boolean; tiers: Price['tiers'] }
+type Listed = {
+  price: ListPrice
+  bucket: Bucket
+  isKnown: boolean
+  tiers: Price['tiers']
+  audio: AudioPrice | undefined
+}
 
 function findListed(provider: string, model: string): Listed | undefined {
   const makers = ownEntry(RESOLD, provider)
@@ -150,14 +168,18 @@ function findListed(provider: string, model: string): Listed | undefined {
     const maker = ownEntry(makers, model.slice(0, Math.max(0, slash)))
     return maker === undefined ? undefined : findListed(maker, model.slice(slash + 1))
   }
-  const { models = {}, editions = [], tiers = {} } = PRICE_TABLE[provider] ?? {}
+  const { models = {}, editions = [], tiers = {}, audio = {} } = PRICE_TABLE[provider] ?? {}
   let isKnown = false
   for (const { name, isDated } of namesOf(plainName(provider, model))) {
     isKnown ||= editions.includes(name)
     for (const bucket of Object.keys(models) as Bucket[]) {
       const list = models[bucket] ?? {}
       const price = ownEntry(list, name) ?? ownEntry(list, '*')
-      if (price) return { price, bucket, isKnown: isKnown || !isDated, tiers: tiersOf(tiers, name) }
+      if (!price) continue
+      return {
+        ...{ price, bucket, isKnown: isKnown || !isDated },
+        ...{ tiers: tiersOf(tiers, name), audio: ownEntry(audio, name) },
+      }
     }
   }
   return undefined
@@ -216,7 +238,11 @@ const toSearchPrice = (dollars: number | undefined): number | undefined =>
   dollars === undefined ? undefined : Math.round(dollars * PICOS_PER_SEARCH)
 
 /** @param listed the list price of a web search. The prices of a model do not change it */
-function ofConfig({ points, tiers = {}, webSearch, ...own }: PriceConfig, bucket: Bucket, listed?: number): Price {
+function ofConfig(
+  { points, tiers = {}, webSearch, audio, ...own }: PriceConfig,
+  bucket: Bucket,
+  listed?: number,
+): Price {
   const toPrices = ({ input, output, cacheRead, cacheWrite, cacheWriteHour }: TierPriceConfig): TokenPrices =>
     ofList([input, output, cacheRead, cacheWrite, cacheWriteHour] as ListPrice)
   return {
@@ -224,6 +250,7 @@ function ofConfig({ points, tiers = {}, webSearch, ...own }: PriceConfig, bucket
     points: points ?? POINTS[bucket],
     tiers: Object.fromEntries(Object.entries(tiers).map(([tier, prices]) => [tier, toPrices(prices)])),
     webSearch: toSearchPrice(webSearch ?? listed),
+    audio: audio && toAudioPrice(audio),
     isKnown: true,
   }
 }
@@ -232,13 +259,19 @@ function ofConfig({ points, tiers = {}, webSearch, ...own }: PriceConfig, bucket
 const pricesIn = (price: Price, tier: string | undefined): TokenPrices =>
   (tier === undefined ? undefined : ownEntry(price.tiers, tier)) ?? price
 
-/** Returns what of a request has no known price: its model, its tier of service, or its web searches. */
+/** Returns what of a request has no known price: its model, its tier of service, its audio, or its web searches. */
 export function unknownIn(
   price: Price,
-  { tier, webSearches = 0 }: Pick<TokenUsage, 'tier' | 'webSearches'>,
-): 'model' | 'tier' | 'web search' | undefined {
+  {
+    tier,
+    webSearches = 0,
+    audioInputTokens = 0,
+    audioOutputTokens = 0,
+  }: Pick<TokenUsage, 'tier' | 'webSearches' | 'audioInputTokens' | 'audioOutputTokens'>,
+): 'model' | 'tier' | 'audio' | 'web search' | undefined {
   if (!price.isKnown) return 'model'
   if (tier !== undefined && !Object.hasOwn(price.tiers, tier)) return 'tier'
+  if (audioInputTokens + audioOutputTokens > 0 && !price.audio) return 'audio'
   return webSearches > 0 && price.webSearch === undefined ? 'web search' : undefined
 }
 
@@ -259,19 +292,25 @@ export function dearest(price: Price, tier: string | undefined): Price {
 
 /**
  * Returns the cost of these tokens and web searches in nano-dollars. The total cost of a request is rounded once, half
- * up. Output tokens include reasoning tokens. Input tokens include cache reads and cache writes.
+ * up. Output tokens include reasoning tokens. Input tokens include cache reads and cache writes. If the
+ * price of audio is unknown, tokens of audio cost as much as tokens of text.
  */
 export function costOf(model: Price, usage: TokenUsage): number {
   const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, cacheWriteHourTokens = 0 } = usage
-  const { tier, webSearches = 0 } = usage
+  const { tier, webSearches = 0, audioInputTokens = 0, audioOutputTokens = 0 } = usage
   const price = pricesIn(model, tier)
+  const { input: audioInput, output: audioOutput } = model.audio ?? price
   const fresh = Math.max(0, inputTokens - cacheReadTokens - cacheWriteTokens)
+  // Providers do not cache audio.
+  const heard = Math.min(audioInputTokens, fresh)
   const picos =
-    fresh * price.input +
+    heard * audioInput +
+    (fresh - heard) * price.input +
     cacheReadTokens * price.cacheRead +
     (cacheWriteTokens - cacheWriteHourTokens) * price.cacheWrite +
     cacheWriteHourTokens * price.cacheWriteHour +
-    outputTokens * price.output +
+    audioOutputTokens * audioOutput +
+    (outputTokens - audioOutputTokens) * price.output +
     webSearches * (model.webSearch ?? 0)
   return Math.min(Number.MAX_SAFE_INTEGER, Math.round(picos / PICOS_PER_NANO))
 }
@@ -286,13 +325,19 @@ export function coveredOutput(
   nanos: number,
   cachesForAnHour = false,
 ): number | undefined {
-  if (price.output === 0) return undefined
+  const output = dearestOutput(price)
+  if (output === 0) return undefined
   const picosLeft = nanos * PICOS_PER_NANO - inputTokens * dearestInput(price, cachesForAnHour)
-  return Math.max(0, Math.floor(picosLeft / price.output))
+  return Math.max(0, Math.floor(picosLeft / output))
 }
 
 const dearestInput = (price: Price, cachesForAnHour: boolean): number =>
-  Math.max(price.input, price.cacheRead, price.cacheWrite, cachesForAnHour ? price.cacheWriteHour : 0)
+  Math.max(
+    ...[price.input, price.cacheRead, price.cacheWrite, cachesForAnHour ? price.cacheWriteHour : 0],
+    price.audio?.input ?? 0,
+  )
+
+const dearestOutput = ({ output, audio }: Price): number => Math.max(output, audio?.output ?? 0)
 
 /**
  * Returns the maximum cost of these tokens in nano-dollars, regardless of caching. `cachesForAnHour`: whether the
@@ -301,5 +346,7 @@ const dearestInput = (price: Price, cachesForAnHour: boolean): number =>
 export const highestCost = (price: Price, inputTokens: number, outputTokens: number, cachesForAnHour = false): number =>
   Math.min(
     Number.MAX_SAFE_INTEGER,
-    Math.ceil((inputTokens * dearestInput(price, cachesForAnHour) + outputTokens * price.output) / PICOS_PER_NANO),
+    Math.ceil(
+      (inputTokens * dearestInput(price, cachesForAnHour) + outputTokens * dearestOutput(price)) / PICOS_PER_NANO,
+    ),
   )

@@ -158,6 +158,9 @@ function usageOf(answered: Answered | undefined): string {
   if (!answered) return 'null'
   const { cacheReadTokens, cacheWriteTokens, cacheWriteHourTokens = 0 } = answered.usage
   const { estimated, inputTokens, outputTokens, reasoningTokens, tier, webSearches } = answered.usage
+  const { audioInputTokens, audioOutputTokens } = answered.usage
+  const heard = audioInputTokens === undefined ? '' : `"audio_input_tokens":${audioInputTokens},`
+  const spoken = audioOutputTokens === undefined ? '' : `"audio_output_tokens":${audioOutputTokens},`
   const read = cacheReadTokens === 0 ? '' : `"cache_read_tokens":${cacheReadTokens},`
   const written = cacheWriteTokens === 0 ? '' : `"cache_write_tokens":${cacheWriteTokens},`
   const forAnHour = cacheWriteHourTokens === 0 ? '' : `"cache_write_1h_tokens":${cacheWriteHourTokens},`
@@ -166,7 +169,7 @@ function usageOf(answered: Answered | undefined): string {
   const served = tier === undefined ? '' : `,"tier":"${tier}"`
   const searched = webSearches === undefined ? '' : `,"web_searches":${webSearches}`
   return (
-    `{${read}${forAnHour}${written}"estimated":${estimated},` +
+    `{${heard}${spoken}${read}${forAnHour}${written}"estimated":${estimated},` +
     `"input_tokens":${inputTokens},"output_tokens":${outputTokens}${reasoned}${served}${searched}}`
   )
 }

@@ -9,7 +9,8 @@ import type { Log } from '../../platform/log.ts'
 import type { MasterKey } from '../../platform/secrets/seal.ts'
 import type { AppliedPolicy } from '../policies/policies.ts'
 import { createJudge } from '../prompt-shield/judge.ts'
-import { createShieldScanner, type ShieldScanner } from '../prompt-shield/scanner.ts'
+import type { ShieldModel } from '../prompt-shield/model/shield-model.ts'
+import { createShieldScanner, type ShieldModelLevels, type ShieldScanner } from '../prompt-shield/scanner.ts'
 import { type Canaries, canaryInstruction, liveCanaries } from './canary/marker.ts'
 import { createTenantRules, type TenantRules } from './rules/tenant-rules.ts'
 import { createRulesInForce, type RulesInForce } from './rules-in-force.ts'
@@ -39,11 +40,20 @@ export type GuardsDeps = {
   masterKey: MasterKey
   shieldPolicies: FreshCache<readonly ShieldPolicy[]>
   providers: ProviderRegistry
+  shieldModel?: (ShieldModel & ShieldModelLevels) | undefined
 }
 
 const REPORTED_RESULTS = 10_000
 
-export function createGuards({ db, clock, log, masterKey, shieldPolicies, providers }: GuardsDeps): Guards {
+export function createGuards({
+  db,
+  clock,
+  log,
+  masterKey,
+  shieldPolicies,
+  providers,
+  shieldModel,
+}: GuardsDeps): Guards {
   const tenantRules = createTenantRules({ db, clock })
   const rulesInForce = createRulesInForce()
   const canaryKey = masterKey.keyFor('canaries')
@@ -54,7 +64,7 @@ export function createGuards({ db, clock, log, masterKey, shieldPolicies, provid
     },
     tenantRules,
     shieldPolicies,
-    scanner: createShieldScanner({ clock, log, judge: createJudge({ providers, clock, log }) }),
+    scanner: createShieldScanner({ clock, log, judge: createJudge({ providers, clock, log }), model: shieldModel }),
     reportedResults: new LRUCache({ max: REPORTED_RESULTS }),
     pseudonymKey: masterKey.keyFor('pseudonyms'),
     canariesOf(apiKeyId) {

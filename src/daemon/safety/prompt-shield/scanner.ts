@@ -6,9 +6,10 @@ import type { GuardDirection } from '../../../shared/wire/incidents.ts'
 import type { ShieldPolicyDocument } from '../../../shared/wire/shield.ts'
 import type { Log } from '../../platform/log.ts'
 import type { Pacer } from '../../platform/pacing.ts'
+import type { ShieldModelConfig } from '../config.ts'
 import { type ConversationScan, scanConversation } from '../guards/shield/conversation.ts'
 import type { TextSource } from '../guards/shield/evidence.ts'
-import { isUnsure } from '../guards/shield/judge.ts'
+import { isUnsure, withModel } from '../guards/shield/judge.ts'
 import {
   type OutputScan,
   type OutputWatch,
@@ -21,10 +22,14 @@ import { type ShieldOptions, type ShieldScan, scanTextInSlices } from '../guards
 import { isWorse } from '../guards/shield/verdict.ts'
 import type { GuardIncident } from '../incidents/incident.ts'
 import type { Judge, JudgeTerms } from './judge.ts'
+import type { ShieldModel } from './model/shield-model.ts'
 import type { AppliedShield } from './resolve.ts'
 
 /** After `failures` consecutive failed scans within `withinMs`, scanning pauses for `pauseMs`. */
 export const SHIELD_BREAKER = { failures: 5, withinMs: 30_000, pauseMs: 30_000 } as const
+
+/** The probabilities of the operator's model that correspond to the scores for FLAG and BLOCK. */
+export type ShieldModelLevels = Pick<ShieldModelConfig, 'flagAt' | 'blockAt'>
 
 export type ScannedText = { text: string; source: TextSource }
 
@@ -85,10 +90,13 @@ export function createShieldScanner({
   clock,
   log,
   judge,
+  model,
 }: {
   clock: Clock
   log: Pick<Log, 'error'>
   judge: Judge
+  /** The operator's model, if there is one. */
+  model?: (ShieldModel & ShieldModelLevels) | undefined
 }): ShieldScanner {
   const remembered = new LRUCache<string, ShieldScan>({ max: CACHED_ENTRIES })
   const snippets = new LRUCache<string, Snippets>({
@@ -134,14 +142,24 @@ export function createShieldScanner({
 
   async function scanAlone(scanned: ScannedText, policy: ShieldPolicyDocument, terms: ScanTerms): Promise<Known> {
     const options = toOptions(policy, scanned.source)
-    const isCached = !terms.wantsDetails && (hasJudge(policy) || scanned.text.length >= CACHED_CHARS)
+    const asksModel = model !== undefined && usesClassifier(policy)
+    const isCached = !terms.wantsDetails && (asksModel || hasJudge(policy) || scanned.text.length >= CACHED_CHARS)
     const key = isCached ? keyOf(scanned, policy, terms.tenantId) : undefined
     const before = key && remembered.get(key)
     if (before) return { scan: before, key, isFinal: true }
-    const scan = await guarded(terms.tenantId, () => scanTextInSlices(scanned.text, options, terms.pacer))
+    const builtIn = await guarded(terms.tenantId, () => scanTextInSlices(scanned.text, options, terms.pacer))
+    const probability = asksModel ? await model.score(scanned.text) : undefined
+    const scan = probability === undefined ? builtIn : raised(builtIn, probability, scanned.text, options)
     const isFinal = !hasJudge(policy) || !isUnsure(scan, options)
-    if (isFinal) remember(key, scan)
+    // The next request asks the model again if it has not answered.
+    if (isFinal && !(asksModel && probability === undefined)) remember(key, scan)
     return { scan, key, isFinal }
+  }
+
+  function raised(scan: ShieldScan, probability: number, text: string, options: ShieldOptions): ShieldScan {
+    const found = withModel(scan, probability, model!, options)
+    // The judge must read something, even if only the model suspects the text.
+    return found === scan || found.suspects.length > 0 ? found : { ...found, suspects: [text] }
   }
 
   function remember(key: string | undefined, scan: ShieldScan): void {
@@ -203,6 +221,8 @@ export function createShieldScanner({
     watchOutput: watchFor,
   }
 }
+
+const usesClassifier = ({ layers }: ShieldPolicyDocument): boolean => layers.includes('ml') || layers.includes('llm')
 
 const hasJudge = ({ layers, judgeModel }: ShieldPolicyDocument): boolean =>
   layers.includes('llm') && judgeModel !== null

@@ -56,3 +56,31 @@ test('a finding during a pause of the model ends a blocked stream before its nex
   expect(textOf(frames)).toBe('and so it goes, ')
   expect((await bills()).map(({ outcome }) => outcome)).toEqual(['filtered'])
 })
+
+test('of several answers, each is guarded during a pause', async () => {
+  const policy = { pii: { enabled: true, action: 'mask', direction: 'output' } }
+  const { key } = await addGuardedTenant(shared.current, { policy })
+  const seen = deferred<void>()
+  const piece = (index: number, content: string, finish_reason: string | null = null) =>
+    `data: ${JSON.stringify({ choices: [{ index, delta: { content }, finish_reason }] })}\n\n`
+  const said = 'and so it goes, '
+  const begin = [piece(0, said) + piece(1, said), piece(1, 'two ada@analytical.org and three of them. ')]
+  const end = [piece(0, '', 'stop'), piece(1, '', 'stop'), 'data: [DONE]\n\n']
+  shared.current.upstream.script(replySteps([...begin, seen.promise, ...end]))
+  const watches = clock.waits(120)
+  const answer = await fetch(`${shared.current.url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ messages: [{ role: 'user', content: 'hi' }], model: 'test/any', stream: true, n: 2 }),
+  })
+  await watches
+  clock.advance(120)
+  let text = ''
+  for await (const part of answer.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    text += part
+    if (text.includes('three')) seen.resolve()
+  }
+  const second = [...text.matchAll(/"index":1,"delta":\{.*?"content":"([^"]*)"/g)].map(([, content]) => content)
+  expect(second.join('')).toBe('and so it goes, two ***@a*********.org and three of them. ')
+  expect(text).toMatch(/data: \[DONE\]\n\n$/)
+})

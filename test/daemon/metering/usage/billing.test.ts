@@ -45,6 +45,39 @@ const usageOf = async (gateway: Gateway, key: string) => {
 const spendOf = (gateway: Gateway) =>
   gateway.app.db.selectFrom('spend_counters').selectAll().orderBy('holder').orderBy('holder_id').execute()
 
+const twoAnswers = replyJson({
+  choices: ['a', 'b'].map((content, index) => ({ index, message: { content }, finish_reason: 'stop' })),
+  usage: { prompt_tokens: 11, completion_tokens: 5 },
+})
+const askTwice = { model: 'test/any', messages: [{ role: 'user', content: 'hi' }], n: 2 }
+
+describeEachEngine('several answers to one request', (engine) => {
+  test('cost the points of each answer', async () => {
+    const { gateway, account } = await startBilled({ engine, points: { Essential: 3 } })
+    const { key } = await account()
+    gateway.upstream.fallback(twoAnswers)
+    expect((await gateway.call('POST', OPENAI_CHAT, askTwice, { key })).status).toBe(200)
+    expect(await usageOf(gateway, key)).toMatchObject({ points: 1 })
+    expect(await gateway.usage()).toMatchObject([{ points: 2 }])
+    expect((await gateway.call('POST', OPENAI_CHAT, askTwice, { key })).status).toBe(429)
+    expect(gateway.upstream.requests).toHaveLength(1)
+  })
+
+  test('reserve the limit of each answer, and share what the budget covers', async () => {
+    const { gateway, account } = await startBilled({ engine, points: { Essential: 0 } })
+    gateway.upstream.fallback(twoAnswers)
+    // 6,000 output tokens cost 0.012 dollars.
+    const { key } = await account(inDollars(0.012))
+    const limited = { ...askTwice, max_tokens: 5_000 }
+    expect((await gateway.call('POST', OPENAI_CHAT, limited, { key })).status).toBe(429)
+    expect((await gateway.call('POST', OPENAI_CHAT, askTwice, { key })).status).toBe(200)
+    const sent = (gateway.upstream.requests.at(-1)?.body as { max_tokens: number } | undefined)?.max_tokens
+    expect(sent).toBeGreaterThan(2_900)
+    expect(sent).toBeLessThanOrEqual(3_000)
+    expect(await gateway.usage()).toMatchObject([{ cost_nanos: ANSWER_NANOS }])
+  })
+})
+
 describeEachEngine('points', (engine) => {
   test('of a month are used by answers, and then chat is 429 until the next month', async () => {
     const { gateway, account } = await startBilled({ engine, points: { Essential: 2 } })

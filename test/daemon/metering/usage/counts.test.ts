@@ -63,6 +63,19 @@ describe('the billed usage of a complete answer', () => {
     })
   })
 
+  test('never has more tokens of audio than tokens', () => {
+    const odd = told(10, 5, { audioInputTokens: 11, audioOutputTokens: 6 })
+    expect(counts(odd)).toEqual({
+      usage: told(10, 5, { audioInputTokens: 10, audioOutputTokens: 5 }),
+      doubts: { audioInputTokens: 11, audioOutputTokens: 6 },
+    })
+  })
+
+  test('without a count, includes the length of its audio', () => {
+    const { outputTokens, audioOutputTokens } = counts(undefined, { isFinal: false, audioChars: 32_001 }).usage
+    expect([outputTokens, audioOutputTokens]).toEqual([ours.outputTokens + 11, 11])
+  })
+
   test('can be added up, whatever a provider sends', () => {
     const count = fc.oneof(fc.nat(), fc.maxSafeNat(), fc.constantFrom(0, 1e300, 2 ** 54))
     fc.assert(

@@ -1,21 +1,22 @@
 import { COMPLETIONS_PATH, type CompletionResponse } from '../../../../shared/wire/completions.ts'
 import type { OpenAiError } from '../../../../shared/wire/openai.ts'
+import type { ChatPart } from '../../../models/provider.ts'
 import { SSE_DONE, SSE_KEEP_ALIVE, sseFrame } from '../../../platform/http/sse.ts'
 import { writingJson } from '../../../platform/text/json-writer.ts'
-import type { Answer, Envelope, Finish } from '../../chat/answer-contract.ts'
+import { type Answer, type Envelope, type Finish, finishOfChoice } from '../../chat/answer-contract.ts'
 import { JsonBody } from '../../chat/answer-rendering.ts'
 import { toExtension } from '../../chat/extension.ts'
 import { type StreamWording, streamInWords } from '../../chat/streamed-answer.ts'
 import type { Surface } from '../../chat/surface.ts'
-import { toUsage } from '../openai/response.ts'
+import { toUsage } from '../openai/answer-members.ts'
 
 /** Renders answers as completions. @param includeUsage whether a stream ends with a usage chunk */
-export const completionsSurface = ({ includeUsage }: { includeUsage: boolean }): Surface => ({
+export const completionsSurface = ({ includeUsage, choices }: { includeUsage: boolean; choices: number }): Surface => ({
   path: COMPLETIONS_PATH,
   errors: 'openai',
   isCompatible: true,
-  whole: wholeAnswer,
-  streamed: (envelope, stream) => streamInWords(completionsWording(envelope, includeUsage), stream),
+  whole: (envelope) => wholeAnswer(envelope, choices),
+  streamed: (envelope, stream) => streamInWords(completionsWording(envelope, { includeUsage, choices }), stream),
   keepAlive: { frame: SSE_KEEP_ALIVE, opens: true },
 })
 
@@ -26,26 +27,44 @@ const idsOf = ({ id, created, model }: Envelope) => ({
   model,
 })
 
-const toChoice = (text: string, finish: Finish | null): CompletionResponse['choices'][number] => ({
+const toChoice = (text: string, index: number, finish: Finish | null): CompletionResponse['choices'][number] => ({
   text,
-  index: 0,
+  index,
   logprobs: null,
   finish_reason: finish,
 })
 
-function wholeAnswer(envelope: Envelope): Answer {
-  let text = ''
+/** One of the answers. `finish` is undefined until the answer ends. */
+type Choice = { text: string; finish: Finish | undefined }
+
+const createChoices = (count: number): Choice[] =>
+  Array.from({ length: count }, () => ({ text: '', finish: undefined }))
+
+/** Calls `add` for each part, with the index of its choice. */
+function eachPart(parts: readonly ChatPart[], add: (index: number, part: ChatPart) => void): void {
+  for (const part of parts) {
+    if (part.type === 'choice') for (const own of part.parts) add(part.index, own)
+    else add(0, part)
+  }
+}
+
+function wholeAnswer(envelope: Envelope, count: number): Answer {
+  const choices = createChoices(count)
   const json = new JsonBody()
   return {
     add(parts) {
-      for (const part of parts) if (part.type === 'text') text += part.text
+      eachPart(parts, (index, part) => {
+        const choice = choices[index] as Choice
+        if (part.type === 'text') choice.text += part.text
+        else if (part.type === 'end') choice.finish ??= finishOfChoice(part)
+      })
       return true
     },
     drained: () => Promise.resolve(),
     close(finish, usage, isLarge) {
       const value = {
         ...idsOf(envelope),
-        choices: [toChoice(text, finish)],
+        choices: choices.map((choice, index) => toChoice(choice.text, index, choice.finish ?? finish)),
         usage: toUsage(usage),
         gateway: toExtension(envelope),
       } satisfies CompletionResponse
@@ -58,14 +77,18 @@ function wholeAnswer(envelope: Envelope): Answer {
   }
 }
 
-function completionsWording(envelope: Envelope, includeUsage: boolean): StreamWording {
+function completionsWording(
+  envelope: Envelope,
+  { includeUsage, choices: count }: { includeUsage: boolean; choices: number },
+): StreamWording {
+  const choices = createChoices(count)
   let begun = false
-  function chunk(text: string, finish: Finish | null = null): string {
+  function chunk(text: string, index: number, finish: Finish | null = null): string {
     const gateway = begun ? {} : { gateway: toExtension(envelope) }
     begun = true
     return sseFrame({
       ...idsOf(envelope),
-      choices: [toChoice(text, finish)],
+      choices: [toChoice(text, index, finish)],
       ...(includeUsage && { usage: null }),
       ...gateway,
     })
@@ -73,11 +96,14 @@ function completionsWording(envelope: Envelope, includeUsage: boolean): StreamWo
   return {
     say(parts) {
       let frames = ''
-      for (const part of parts) if (part.type === 'text') frames += chunk(part.text)
+      eachPart(parts, (index, part) => {
+        if (part.type === 'text') frames += chunk(part.text, index)
+        else if (part.type === 'end') (choices[index] as Choice).finish ??= finishOfChoice(part)
+      })
       return frames
     },
     end(finish, usage) {
-      const last = chunk('', finish)
+      const last = choices.map((choice, index) => chunk('', index, choice.finish ?? finish)).join('')
       const counted = includeUsage ? sseFrame({ ...idsOf(envelope), choices: [], usage: toUsage(usage) }) : ''
       return last + counted + SSE_DONE
     },

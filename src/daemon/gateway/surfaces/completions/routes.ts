@@ -7,14 +7,14 @@ import {
 import { ZERO_KNOWLEDGE } from '../../../../shared/wire/indexes.ts'
 import { type Route, route } from '../../../platform/http/route.ts'
 import { chatOperation } from '../../chat/chat.ts'
-import { askedOptions, type ChatInput, requireModel, withDefaultModel } from '../../chat/input.ts'
+import { askedOptions, type ChatInput, requireModel, toChoices, withDefaultModel } from '../../chat/input.ts'
 import type { GovernedDeps } from '../../governed/deps.ts'
 import { governed } from '../../governed/governed.ts'
 import { FAILURES } from '../openai/failures.ts'
 import { completionsSurface } from './response.ts'
 
-const COMPLETION = chatOperation(completionsSurface({ includeUsage: false }))
-const COMPLETION_WITH_USAGE = chatOperation(completionsSurface({ includeUsage: true }))
+const COMPLETION = chatOperation(completionsSurface({ includeUsage: false, choices: 1 }))
+const COMPLETION_WITH_USAGE = chatOperation(completionsSurface({ includeUsage: true, choices: 1 }))
 
 /** The route of OpenAI's older API for completions, also available directly under `/v1`. */
 export function completionsRoutes(deps: GovernedDeps): Route[] {
@@ -39,7 +39,9 @@ export function completionsRoutes(deps: GovernedDeps): Route[] {
         ...FAILURES,
       },
       handle(context) {
-        const operation = context.body.stream_options?.include_usage ? COMPLETION_WITH_USAGE : COMPLETION
+        const { n: choices = 1, stream_options: { include_usage: includeUsage = false } = {} } = context.body
+        const usual = includeUsage ? COMPLETION_WITH_USAGE : COMPLETION
+        const operation = choices === 1 ? usual : chatOperation(completionsSurface({ includeUsage, choices }))
         return governed(operation, toChatInput(withDefaultModel(context.body, deps)), context, deps)
       },
     }),
@@ -72,6 +74,7 @@ export function toChatInput(request: CompletionRequest): ChatInput {
       frequencyPenalty: request.frequency_penalty,
       presencePenalty: request.presence_penalty,
       seed: request.seed,
+      choices: toChoices(request.n),
       user: request.user,
     }),
   }

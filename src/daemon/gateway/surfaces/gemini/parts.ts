@@ -2,7 +2,7 @@
 import type { AnswerPart } from '../../../../shared/wire/gemini.ts'
 import type { Reasoning } from '../../../models/conversation.ts'
 import { ORIGIN, toSignature } from '../../../models/part-signature.ts'
-import { type ChatPart, ProviderError } from '../../../models/provider.ts'
+import { type ChatPart, type OtherPart, ProviderError } from '../../../models/provider.ts'
 import { isObject, parseObject } from '../../../platform/text/json.ts'
 import { isSealed, withPart } from '../../chat/answer-items.ts'
 import { createNativeParts, toTypedObject } from '../../chat/native-parts.ts'
@@ -128,7 +128,7 @@ export function createPieces({ showsThoughts }: { showsThoughts: boolean }): Pie
       else if (part.type === 'end') {
         endCalls(part.outcome === 'complete' ? 'complete' : 'cut')
         addSources()
-      } else part.type satisfies 'usage'
+      } else part.type satisfies 'usage' | OtherPart
     },
     take() {
       const taken = piece

@@ -1,6 +1,6 @@
 import type { MessagesBlock, MessagesError, MessagesEvent } from '../../../../shared/wire/messages.ts'
 import type { Reasoning } from '../../../models/conversation.ts'
-import { type ChatPart, ProviderError } from '../../../models/provider.ts'
+import { type ChatPart, type OtherPart, ProviderError } from '../../../models/provider.ts'
 import { parseObject } from '../../../platform/text/json.ts'
 import type { Envelope } from '../../chat/answer-contract.ts'
 import { isSealed, withPart } from '../../chat/answer-items.ts'
@@ -144,7 +144,7 @@ export function messagesWording(envelope: Envelope): StreamWording {
         else if (part.type === 'end') {
           nativeReason = part.nativeFinishReason
           stopSequence = part.stopSequence
-        } else part.type satisfies 'usage'
+        } else part.type satisfies 'usage' | OtherPart
       }
       return frames
     },

@@ -4,6 +4,8 @@ import type { OpenAiChatRequest } from '../../../../shared/wire/openai.ts'
 import {
   type Content,
   type ContentPart,
+  EARLIER_AUDIO,
+  EARLIER_AUDIO_BLOCK,
   type GenerationOptions,
   type Message,
   OPENAI_ORIGIN,
@@ -12,7 +14,7 @@ import {
   type ToolCall,
 } from '../../../models/conversation.ts'
 import { toCustomArguments } from '../../../models/custom-tools.ts'
-import { askedOptions, type ChatInput, makerOf, requireModel } from '../../chat/input.ts'
+import { askedOptions, type ChatInput, makerOf, requireModel, toChoices } from '../../chat/input.ts'
 import { toFile, toImage } from '../data-url.ts'
 import { Marks, toNative } from './native.ts'
 import { type CallStyle, type Tools, toTools } from './tools.ts'
@@ -103,7 +105,7 @@ const MEMBERS: Record<InputMessage['role'], ReadonlySet<string>> = {
   developer: new Set(['role', 'content', 'name']),
   user: new Set(['role', 'content', 'name']),
   assistant: new Set([
-    ...['role', 'content', 'name', 'refusal', 'tool_calls', 'function_call'],
+    ...['role', 'content', 'name', 'refusal', 'audio', 'tool_calls', 'function_call'],
     ...['reasoning_content', 'reasoning_details'],
   ]),
   tool: new Set(['role', 'content', 'tool_call_id']),
@@ -122,13 +124,24 @@ function toAnswer(
 ): Message {
   const reasoning = toReasoning(message, maker)
   const toolCalls = oldCall ? [oldCall] : (message.tool_calls ?? []).map(toToolCall)
+  const text = toText(message.content ?? message.refusal ?? '', marks)
   return {
     role: 'assistant',
-    content: toText(message.content ?? message.refusal ?? '', marks),
+    content: message.audio ? withAudio(text, message.audio, marks) : text,
     ...namedIn(message, marks),
     ...(toolCalls.length > 0 && { toolCalls }),
     ...(reasoning.length > 0 && { reasoning }),
   }
+}
+
+const AUDIO = new Set(['id', 'data', 'transcript', 'expires_at'])
+
+/** The provider has stored the audio of its earlier answer. Clients may repeat its data and transcript. */
+function withAudio(text: string, audio: { id: string }, marks: Marks): ContentPart[] {
+  marks.addUnknown('messages.audio', audio, AUDIO)
+  marks.addRequired(EARLIER_AUDIO)
+  const block = { type: EARLIER_AUDIO_BLOCK, id: audio.id }
+  return [...(text === '' ? [] : [{ type: 'text' as const, text }]), { type: 'native', origin: OPENAI_ORIGIN, block }]
 }
 
 const toToolCall = (call: NonNullable<MessageFrom<'assistant'>['tool_calls']>[number]): ToolCall =>
@@ -208,6 +221,7 @@ function toOptions(
     frequencyPenalty: request.frequency_penalty,
     presencePenalty: request.presence_penalty,
     seed: request.seed,
+    choices: toChoices(request.n),
     logprobs: request.logprobs,
     topLogprobs: request.top_logprobs,
     user: request.user,

@@ -1,7 +1,7 @@
 // What only OpenAI's chat completions have, and what of a request has no effect.
 import type { Dropped } from '../../../../shared/wire/chat.ts'
 import { type OpenAiChatRequest, otherMembers } from '../../../../shared/wire/openai.ts'
-import { type NativeOptions, OPENAI_ORIGIN } from '../../../models/conversation.ts'
+import { type NativeOptions, OPENAI_ORIGIN, SPOKEN_ANSWER } from '../../../models/conversation.ts'
 import type { PolicyUses } from '../../../safety/policies/policies.ts'
 
 /** Members that let the provider run a tool, such as a web search. Servers with this API have different names for them. */
@@ -23,6 +23,7 @@ export class Marks {
   #addresses = false
   #serverTools: string[] | undefined
   #optionalTools: string[] | undefined
+  #required: Set<string> | undefined
 
   /** Adds a part of the conversation that only providers with this API support. */
   add(name: string): void {
@@ -49,6 +50,12 @@ export class Marks {
     this.#addresses = true
   }
 
+  /** Adds a feature without which the answer would be wrong. Providers without it reject the request. */
+  addRequired(name: string): void {
+    this.#required ??= new Set()
+    this.#required.add(name)
+  }
+
   /** Adds a tool that the provider runs. */
   addServerTool(name: string): void {
     this.#serverTools ??= []
@@ -63,7 +70,7 @@ export class Marks {
 
   /** Returns what a policy may forbid. Undefined: nothing. */
   uses(native: NativeOptions | undefined): PolicyUses | undefined {
-    const serverTools = [...(this.#serverTools ?? []), ...(native?.required ?? [])]
+    const serverTools = [...(this.#serverTools ?? []), ...serverToolsIn(native?.fields ?? {})]
     const optionalTools = this.#optionalTools
     if (!this.#addresses && serverTools.length === 0 && !optionalTools) return undefined
     return { addresses: this.#addresses, serverTools, ...(optionalTools && { optionalTools }) }
@@ -71,6 +78,10 @@ export class Marks {
 
   get names(): readonly string[] {
     return this.#names ? [...this.#names] : NONE
+  }
+
+  get required(): readonly string[] {
+    return this.#required ? [...this.#required] : NONE
   }
 
   get dropped(): readonly Dropped[] {
@@ -91,9 +102,18 @@ const isOn = (value: unknown): boolean => (Array.isArray(value) ? value.length >
 const SHOWN_CHARS = 100
 
 /** Returns the native options of a request. Undefined if it has none. */
-export function toNative(request: OpenAiChatRequest, { names }: Pick<Marks, 'names'>): NativeOptions | undefined {
-  const fields = otherMembers(request)
-  if (names.length === 0 && Object.keys(fields).length === 0) return undefined
-  const required = serverToolsIn(fields)
+export function toNative(
+  request: OpenAiChatRequest,
+  { names, required: ofParts }: Pick<Marks, 'names' | 'required'>,
+): NativeOptions | undefined {
+  const { audio, modalities } = request
+  const isSpoken = audio !== undefined || modalities?.includes(AUDIO) === true
+  // Without audio, `modalities` is the default.
+  const fields = isSpoken && modalities ? { ...otherMembers(request), modalities } : otherMembers(request)
+  const isEmpty = names.length === 0 && ofParts.length === 0 && !isSpoken
+  if (isEmpty && Object.keys(fields).length === 0) return undefined
+  const required = [...serverToolsIn(fields), ...(isSpoken ? [SPOKEN_ANSWER] : []), ...ofParts]
   return { origin: OPENAI_ORIGIN, fields, headers: {}, marks: names, ...(required.length > 0 && { required }) }
 }
+
+const AUDIO = 'audio'

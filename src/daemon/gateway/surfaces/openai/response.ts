@@ -1,71 +1,50 @@
-import {
-  OPENAI_CHAT_PATH,
-  type OpenAiChatResponse,
-  type OpenAiDelta,
-  type OpenAiError,
-  type OpenAiFinishReason,
-  type OpenAiUsage,
-} from '../../../../shared/wire/openai.ts'
-import type { Reasoning, ToolCall } from '../../../models/conversation.ts'
+import { OPENAI_CHAT_PATH, type OpenAiChatResponse } from '../../../../shared/wire/openai.ts'
+import type { ToolCall } from '../../../models/conversation.ts'
 import { toCustomInput } from '../../../models/custom-tools.ts'
-import type { ChatPart, TokenUsage } from '../../../models/provider.ts'
-import { SSE_DONE, SSE_KEEP_ALIVE, sseFrame } from '../../../platform/http/sse.ts'
-import { toJsonString } from '../../../platform/text/json-string.ts'
+import type { ChatPart } from '../../../models/provider.ts'
+import { SSE_KEEP_ALIVE } from '../../../platform/http/sse.ts'
 import { writingJson } from '../../../platform/text/json-writer.ts'
-import type { Answer, Envelope, Finish } from '../../chat/answer-contract.ts'
-import { type AnswerItem, createAnswerItems, isSealed, withPart } from '../../chat/answer-items.ts'
+import { type Answer, type Envelope, type Finish, finishOfChoice } from '../../chat/answer-contract.ts'
+import { type AnswerItem, createAnswerItems, isSealed } from '../../chat/answer-items.ts'
 import { JsonBody } from '../../chat/answer-rendering.ts'
 import { toExtension } from '../../chat/extension.ts'
-import { createNativeParts, toTypedObject } from '../../chat/native-parts.ts'
-import { type StreamWording, streamInWords } from '../../chat/streamed-answer.ts'
+import { streamInWords } from '../../chat/streamed-answer.ts'
 import type { Surface } from '../../chat/surface.ts'
 import { toAnnotations, toChatAnnotation } from '../annotations.ts'
-import { createCallChunks } from './call-chunks.ts'
+import { type CallReason, toCompletionId, toDetail, toFinishReason, toUsage } from './answer-members.ts'
+import { openAiWording, type Shown } from './chunks.ts'
 import type { CallStyle } from './tools.ts'
 
-/** How the answer to a request is rendered. */
-type Shown = {
-  /** Whether a stream ends with a usage chunk. */
-  includeUsage: boolean
-  /** Undefined: calls are calls of functions. */
-  style?: CallStyle | undefined
-}
-
 /** Renders answers in OpenAI's format. */
-export const openAiSurface = ({ includeUsage, style }: Shown): Surface => ({
+export const openAiSurface = (shown: Shown): Surface => ({
   path: OPENAI_CHAT_PATH,
   errors: 'openai',
   isCompatible: true,
-  whole: (envelope) => wholeAnswer(envelope, style),
-  streamed: (envelope, stream) => streamInWords(openAiWording(envelope, { includeUsage, style }), stream),
+  whole: (envelope) => wholeAnswer(envelope, shown),
+  streamed: (envelope, stream) => streamInWords(openAiWording(envelope, shown), stream),
   keepAlive: { frame: SSE_KEEP_ALIVE, opens: true },
 })
 
-function wholeAnswer(envelope: Envelope, style: CallStyle | undefined): Answer {
+function wholeAnswer(envelope: Envelope, { style, choices: count = 1 }: Shown): Answer {
   const { id, created, model } = envelope
-  const items = createAnswerItems()
+  const choices = Array.from({ length: count }, () => new WholeChoice())
   const json = new JsonBody()
   return {
     add(parts) {
-      for (const part of parts) items.add(part)
+      for (const part of parts) {
+        if (part.type === 'choice') for (const own of part.parts) choices[part.index]?.add(own)
+        else choices[0]?.add(part)
+      }
       return true
     },
     drained: () => Promise.resolve(),
     close(finish, usage, isLarge) {
-      const message = toMessage(items.all, style)
       const value = {
         id: toCompletionId(id),
         object: 'chat.completion',
         created,
         model,
-        choices: [
-          {
-            index: 0,
-            message,
-            logprobs: toLogprobs(items.all),
-            finish_reason: toFinishReason(finish, calledIn(message)),
-          },
-        ],
+        choices: choices.map((choice, index) => ({ index, ...choice.render(finish, style) })),
         usage: toUsage(usage),
         gateway: toExtension(envelope),
       } satisfies OpenAiChatResponse
@@ -78,7 +57,52 @@ function wholeAnswer(envelope: Envelope, style: CallStyle | undefined): Answer {
   }
 }
 
-type Message = OpenAiChatResponse['choices'][number]['message']
+/** One of the answers of a response. */
+class WholeChoice {
+  readonly #items = createAnswerItems()
+  #audio: Audio[] | undefined
+  #finish: Finish | undefined
+
+  add(part: ChatPart): void {
+    if (part.type === 'end') this.#finish ??= finishOfChoice(part)
+    else if (part.type === 'audio') {
+      this.#audio ??= []
+      this.#audio.push(part)
+    } else this.#items.add(part)
+  }
+
+  /** @param finish applies if the answer has no end of its own */
+  render(finish: Finish, style: CallStyle | undefined): Omit<Choice, 'index'> {
+    const { all } = this.#items
+    const message = toMessage(all, style)
+    return {
+      message: this.#audio ? { ...message, content: null, audio: toAudio(this.#audio, message.content) } : message,
+      logprobs: toLogprobs(all),
+      finish_reason: toFinishReason(this.#finish ?? finish, calledIn(message)),
+    }
+  }
+}
+
+type Audio = Extract<ChatPart, { type: 'audio' }>
+
+/** The text of a spoken answer is its transcript. */
+function toAudio(pieces: readonly Audio[], transcript: string | null): NonNullable<Message['audio']> {
+  const data = pieces.flatMap((piece) => piece.data ?? [])
+  const expiresAt = pieces.findLast((piece) => piece.expiresAt !== undefined)?.expiresAt
+  return {
+    id: pieces.find(({ id }) => id !== undefined)?.id ?? '',
+    data: data.length === 1 ? (data[0] as string) : joined(data),
+    transcript: transcript ?? '',
+    ...(expiresAt !== undefined && { expires_at: expiresAt }),
+  }
+}
+
+/** Joins pieces of base64, each of which may end with padding. */
+const joined = (pieces: readonly string[]): string =>
+  Buffer.concat(pieces.map((piece) => Buffer.from(piece, 'base64'))).toString('base64')
+
+type Choice = OpenAiChatResponse['choices'][number]
+type Message = Choice['message']
 
 const calledIn = ({ tool_calls: calls, function_call: called }: Message): CallReason | undefined =>
   calls ? 'tool_calls' : called && 'function_call'
@@ -128,112 +152,3 @@ function toLogprobs(all: readonly AnswerItem[]): Record<string, unknown> | null 
   }
   return merged
 }
-
-/** Renders parts as chunks with one delta each. Only the first chunk has the field `gateway`. */
-function openAiWording(envelope: Envelope, { includeUsage, style }: Shown): StreamWording {
-  const { id, created, model } = envelope
-  // Only the choice of a chunk varies, so the constant part is rendered once.
-  const before =
-    `data: {"id":"${toCompletionId(id)}","object":"chat.completion.chunk","created":${created},` +
-    `"model":${JSON.stringify(model)},"choices":`
-  const after = includeUsage ? ',"usage":null}\n\n' : '}\n\n'
-  const firstAfter = `,"gateway":${JSON.stringify(toExtension(envelope))}${after}`
-  const calls = style && createCallChunks(style)
-  let begun = false
-  let called: CallReason | undefined
-  let step: Reasoning | undefined
-  const natives = createNativeParts()
-
-  function chunk(delta: string, more = '', finish: OpenAiFinishReason | null = null): string {
-    const isFirst = !begun
-    begun = true
-    const reason = finish === null ? 'null' : `"${finish}"`
-    const role = isFirst ? `"role":"assistant"${delta === '' ? '' : ','}` : ''
-    return `${before}[{"index":0,"delta":{${role}${delta}}${more},"finish_reason":${reason}}]${isFirst ? firstAfter : after}`
-  }
-
-  function framesOf(part: ChatPart): string {
-    if (part.type !== 'reasoning' && part.type !== 'usage') step = undefined
-    switch (part.type) {
-      case 'text': {
-        const logprobs = part.logprobs === undefined ? '' : `,"logprobs":${JSON.stringify(part.logprobs)}`
-        return chunk(`"content":${toJsonString(part.text)}`, logprobs)
-      }
-      case 'reasoning': {
-        step = withPart(step, part)
-        const details = isSealed(step) ? { reasoning_details: [toDetail(step)] } : {}
-        return chunk(membersOf({ ...(part.text !== '' && { reasoning_content: part.text }), ...details }))
-      }
-      case 'tool_call': {
-        const native = natives.add(part)
-        if (native === 'partial') return ''
-        if (native) {
-          if (native.kind !== 'annotation') return ''
-          return chunk(membersOf({ annotations: [toChatAnnotation(toTypedObject(native.value))] }))
-        }
-        called = style?.isOld ? 'function_call' : 'tool_calls'
-        if (calls)
-          return calls
-            .add(part)
-            .map((delta) => chunk(membersOf(delta)))
-            .join('')
-        const { index, id: callId, name, arguments: text } = part
-        const start = callId === undefined ? {} : { id: callId, type: 'function' as const }
-        return chunk(membersOf({ tool_calls: [{ index, ...start, function: { name, arguments: text } }] }))
-      }
-      case 'usage':
-      case 'end':
-        return ''
-      default:
-        return part satisfies never
-    }
-  }
-
-  return {
-    say(parts) {
-      let frames = ''
-      for (const part of parts) frames += framesOf(part)
-      return frames
-    },
-    end(finish, usage) {
-      const inputs = calls ? calls.end().map((delta) => chunk(membersOf(delta))) : []
-      const last = inputs.join('') + chunk('', '', toFinishReason(finish, called))
-      const counted = includeUsage ? `${before}[],"usage":${JSON.stringify(toUsage(usage))}}\n\n` : ''
-      return last + counted + SSE_DONE
-    },
-    fail: ({ message, reason, retryable, verdict, attempts }) =>
-      sseFrame({
-        success: false,
-        error: { message, type: 'server_error', code: reason },
-        retryable,
-        request_id: id,
-        ...verdict,
-        ...(attempts && { attempts }),
-      } satisfies OpenAiError),
-  }
-}
-
-/** Returns a delta as JSON without its braces. */
-const membersOf = (delta: OpenAiDelta): string => JSON.stringify(delta).slice(1, -1)
-
-const toCompletionId = (requestId: string) => `chatcmpl-${requestId.replace(/^req-/, '')}`
-
-type CallReason = 'tool_calls' | 'function_call'
-
-const toFinishReason = (finish: Finish, called: CallReason | undefined): OpenAiFinishReason =>
-  finish === 'stop' && called ? called : finish
-
-const toDetail = ({ origin, text, signature, data }: Reasoning) => ({
-  origin,
-  ...(text !== '' && { text }),
-  ...(signature !== undefined && { signature }),
-  ...(data !== undefined && { data }),
-})
-
-export const toUsage = ({ inputTokens, outputTokens, cacheReadTokens, reasoningTokens }: TokenUsage): OpenAiUsage => ({
-  prompt_tokens: inputTokens,
-  completion_tokens: outputTokens,
-  total_tokens: inputTokens + outputTokens,
-  prompt_tokens_details: { cached_tokens: cacheReadTokens },
-  completion_tokens_details: { reasoning_tokens: reasoningTokens },
-})

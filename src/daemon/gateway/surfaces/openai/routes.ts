@@ -44,8 +44,10 @@ export function openAiRoutes(deps: GovernedDeps): Route[] {
         requireFewMessages(context.body.messages, limits, context.caller.settings.limits)
         const { input, style } = toOpenAiInput(withDefaultModel(context.body, deps))
         const includeUsage = context.body.stream_options?.include_usage ?? false
+        const choices = input.options?.choices
         const usual = includeUsage ? CHAT_WITH_USAGE : CHAT
-        const operation = style ? chatOperation(openAiSurface({ includeUsage, style })) : usual
+        const isUsual = style === undefined && choices === undefined
+        const operation = isUsual ? usual : chatOperation(openAiSurface({ includeUsage, style, choices }))
         return governed(operation, input, context, deps)
       },
     }),

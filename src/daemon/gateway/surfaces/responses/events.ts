@@ -1,6 +1,6 @@
 import type { OutputItem, ResponsesEvent } from '../../../../shared/wire/responses.ts'
 import type { Reasoning, ToolCall } from '../../../models/conversation.ts'
-import { type ChatPart, ProviderError } from '../../../models/provider.ts'
+import { type ChatPart, type OtherPart, ProviderError } from '../../../models/provider.ts'
 import { parseObject } from '../../../platform/text/json.ts'
 import type { Envelope } from '../../chat/answer-contract.ts'
 import { isSealed, withPart } from '../../chat/answer-items.ts'
@@ -245,7 +245,7 @@ export function responsesWording(envelope: Envelope, asked: Asked): StreamWordin
         if (part.type === 'text') frames += text(part)
         else if (part.type === 'reasoning') frames += reasoning(part)
         else if (part.type === 'tool_call') frames += native(part) ?? toolCall(part)
-        else part.type satisfies 'usage' | 'end'
+        else part.type satisfies 'usage' | 'end' | OtherPart
       }
       return frames
     },

@@ -2,6 +2,7 @@
 // details.
 import { appendTo } from '../../../../shared/lists.ts'
 import { isObject, type Json, member } from '../../../platform/text/json.ts'
+import { asksForAudio } from '../../conversation.ts'
 import type { ChatPart, ProviderCall } from '../../provider.ts'
 import type { AnswerDraft, AnswerFormat } from '../stream/answer-format.ts'
 import { type Ending, toEnding as endingOf, worseEnding } from '../stream/ending.ts'
@@ -9,6 +10,7 @@ import { END_MARK, isHeartbeat, parseEvent, throwListed } from '../stream/event-
 import { reportedError, truncatedError, unreadableError } from '../stream/failure.ts'
 import type { SseEvent } from '../stream/sse-event.ts'
 import { TOOL_REASONS } from '../stream/tool-arguments.ts'
+import { choicesFormat } from './choices.ts'
 import type { Profile } from './profiles.ts'
 import { addDetails } from './reasoning.ts'
 import { addAnnotations, addSources } from './sources.ts'
@@ -21,14 +23,23 @@ type Asked = {
   /** Whether the request offered tools, so that the answer may be a tool call. */
   tools: boolean
   logprobs: boolean
+  /** Whether the request asks for a spoken answer. */
+  audio: boolean
   /** The origin of reasoning. */
   origin: string
 }
 
 /** Decodes answers to this call from OpenAI and compatible servers. */
-export function openAiFormat({ options }: Pick<ProviderCall, 'options'>, { origin }: Profile): AnswerFormat {
+export function openAiFormat(call: Pick<ProviderCall, 'options'>, profile: Profile): AnswerFormat {
+  const one = formatOfOne(call, profile)
+  const { choices } = call.options ?? {}
+  return choices === undefined ? one : choicesFormat(one, choices)
+}
+
+function formatOfOne({ options }: Pick<ProviderCall, 'options'>, { origin }: Profile): AnswerFormat {
   const tools = (options?.tools?.length ?? 0) > 0 && options?.toolChoice !== 'none'
-  const asked = { tools, logprobs: options?.logprobs === true, origin }
+  const audio = options !== undefined && asksForAudio(options)
+  const asked = { tools, logprobs: options?.logprobs === true, audio, origin }
   return {
     createEventDecoder: () => createEventDecoder(asked),
     decodeBody: (body) => decodeBody(body, asked),
@@ -145,9 +156,13 @@ function createEventDecoder(asked: Asked): (event: SseEvent, draft: AnswerDraft)
   }
 }
 
-/** Annotations belong to a text that has arrived. Some servers send them after the finish reason. */
+/** Annotations and the expiry of audio belong to content that has arrived. Some servers send them after the finish reason. */
 function addsContent(parts: readonly ChatPart[], from: number): boolean {
-  return parts.slice(from).some((part) => part.type !== 'tool_call' || part.native !== 'annotation')
+  return parts
+    .slice(from)
+    .some((part) =>
+      part.type === 'tool_call' ? part.native !== 'annotation' : part.type !== 'audio' || part.data !== undefined,
+    )
 }
 
 /** Returns a chunk's text if the chunk's delta contains nothing else. */
@@ -234,12 +249,13 @@ function addMessage(message: Json, whole: boolean, parts: ChatPart[], seen: Seen
  * Adds the content of a delta or a message. If the model refuses, the refusal becomes the text, and the outcome is
  * `filtered`: the requested content was withheld, although the server reports `stop`.
  */
-function addContent(message: Json, parts: ChatPart[], seen: Seen, { origin, tools }: Asked): void {
+function addContent(message: Json, parts: ChatPart[], seen: Seen, { origin, tools, audio }: Asked): void {
   const start = parts.length
   addReasoning(message, origin, parts)
   addDetails(message.reasoning_details, parts.length > start, origin, parts)
   const before = parts.length
   addText(message.content, 'text', origin, parts)
+  if (audio && isObject(message.audio)) addAudio(message.audio, origin, parts)
   if (typeof message.refusal === 'string' && message.refusal !== '') {
     parts.push({ type: 'text', text: message.refusal })
     seen.refusal = true
@@ -295,6 +311,17 @@ function addText(content: unknown, type: 'text' | 'reasoning', origin: string, p
     else if (isObject(part) && part.type === 'reasoning') addSummary(part.summary, origin, parts)
     else if (!isObject(part) || !CITATIONS.has(part.type)) throw unreadableError('content of an unknown kind')
   }
+}
+
+/** Adds spoken content. Its transcript is a text, so that guards inspect it. */
+function addAudio({ id, data, transcript, expires_at: expiresAt }: Json, origin: string, parts: ChatPart[]): void {
+  const audio = {
+    ...(typeof id === 'string' && id !== '' && { id }),
+    ...(typeof data === 'string' && data !== '' && { data }),
+    ...(typeof expiresAt === 'number' && Number.isSafeInteger(expiresAt) && { expiresAt }),
+  }
+  if (Object.keys(audio).length > 0) parts.push({ type: 'audio', ...audio })
+  addText(transcript, 'text', origin, parts)
 }
 
 /** A summary without text is encrypted reasoning. It is not part of the requested answer. */

@@ -5,8 +5,10 @@ import {
   type Content,
   type ContentPart,
   citedText,
+  EARLIER_AUDIO_BLOCK,
   type FilePart,
   type Message,
+  type NativePart,
   OPENAI_ORIGIN,
   textOf,
 } from '../../conversation.ts'
@@ -80,16 +82,18 @@ const isPlain = (message: Message, { refusesUser }: Profile) =>
 
 function toMessage(message: Message, profile: Profile): Turn & Record<string, unknown> {
   const toId = (id: string) => (profile.shortToolIds ? shortId(id) : id)
-  const content = toContent(message.content)
+  const content = toContent(message.role === 'assistant' ? withoutAudio(message.content) : message.content)
   if (message.role === 'user') return { role: 'user', content, ...speakerOf(message, profile) }
   if (message.role === 'tool') {
     // The API has no field that marks a tool call as failed, so the text states the failure.
     return { role: 'tool', tool_call_id: toId(message.toolCallId), content }
   }
   const { toolCalls = [] } = message
+  const audio = earlierAudio(message.content)
   return {
     role: 'assistant',
-    content: toolCalls.length > 0 && content.length === 0 ? null : content,
+    content: (toolCalls.length > 0 || audio) && content.length === 0 ? null : content,
+    ...(audio && { audio }),
     ...speakerOf(message, profile),
     ...toReasoningFields(message, profile),
     ...(toolCalls.length > 0 && {
@@ -103,6 +107,20 @@ function toMessage(message: Message, profile: Profile): Turn & Record<string, un
     }),
   }
 }
+
+const isEarlierAudio = (part: ContentPart): part is NativePart =>
+  part.type === 'native' && part.origin === OPENAI_ORIGIN && part.block.type === EARLIER_AUDIO_BLOCK
+
+/** The reference to the audio of an earlier answer, which the API expects beside the content. */
+function earlierAudio(content: Content): { id: unknown } | undefined {
+  const part = typeof content === 'string' ? undefined : content.find(isEarlierAudio)
+  return part && { id: part.block.id }
+}
+
+const withoutAudio = (content: Content): Content =>
+  typeof content === 'string' || !content.some(isEarlierAudio)
+    ? content
+    : content.filter((part) => !isEarlierAudio(part))
 
 const speakerOf = ({ name }: { name?: string | undefined }, { refusesUser }: Profile): { name?: string } =>
   name === undefined || refusesUser ? {} : { name }

@@ -1,5 +1,11 @@
 // The options of OpenAI's chat completions and its Responses API that other kinds of providers do not have.
-import { type GenerationOptions, OPENAI_ORIGIN, RESPONSES_ORIGIN } from '../../conversation.ts'
+import {
+  EARLIER_AUDIO,
+  type GenerationOptions,
+  OPENAI_ORIGIN,
+  RESPONSES_ORIGIN,
+  SPOKEN_ANSWER,
+} from '../../conversation.ts'
 import { GRAMMARS } from '../../custom-tools.ts'
 import type { Profile } from './profiles.ts'
 
@@ -22,8 +28,11 @@ const OTHER_NAMES = new Map([
 
 /** Options that servers with a closed list of fields reject. */
 const OPENAI_ONLY: ReadonlySet<string> = new Set([
+  SPOKEN_ANSWER,
+  EARLIER_AUDIO,
   'logit_bias',
   'messages.name',
+  'modalities',
   'prompt_cache_key',
   'prompt_cache_retention',
   'safety_identifier',

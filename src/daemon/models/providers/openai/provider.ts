@@ -6,7 +6,7 @@ import { CUSTOM_TOOLS, GRAMMARS } from '../../custom-tools.ts'
 import { withNoTraining } from '../../no-training.ts'
 import type { FamilyRoute } from '../../openai-family.ts'
 import { openPool, type ProviderDeps } from '../../pool.ts'
-import { ALLOWED_TOOLS, type Provider, type ProviderCall } from '../../provider.ts'
+import { ALLOWED_TOOLS, type Provider, type ProviderCall, SEVERAL_CHOICES } from '../../provider.ts'
 import { withOneCall } from '../stream/one-call.ts'
 import { readAnswer, readJson } from '../stream/read-answer.ts'
 import { governed, jsonRequest, type RequestSource } from '../stream/upstream.ts'
@@ -124,6 +124,7 @@ function speakOpenAi(
     origin: api,
     supports(option, model, origin) {
       if (option === ALLOWED_TOOLS) return profileOf(model).hasAllowedTools
+      if (option === SEVERAL_CHOICES) return api === OPENAI_ORIGIN && !profileOf(model).lacks.includes('n')
       if (option === CUSTOM_TOOLS || GRAMMARS.has(option)) return hasCustomTools(model, profileOf(model))
       return isShared(option, origin) || (option === WEB_SEARCH && origin === OPENAI_ORIGIN && api === RESPONSES_ORIGIN)
     },

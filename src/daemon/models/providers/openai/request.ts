@@ -92,6 +92,7 @@ function toFields(options: GenerationOptions, profile: Profile): object {
     // The user's name does not affect the answer, so it is dropped for servers that do not support it.
     user: profile.refusesUser ? undefined : options.user,
     [profile.effortField]: effort,
+    n: options.choices,
   }
 }
 
@@ -115,6 +116,7 @@ function asked({ messages, options = {} }: ProviderCall): Ability[] {
     penalties: (options.frequencyPenalty ?? 0) !== 0 || (options.presencePenalty ?? 0) !== 0,
     seed: options.seed !== undefined,
     logprobs: options.logprobs === true || options.topLogprobs !== undefined,
+    n: options.choices !== undefined,
   }
   return (Object.keys(asks) as (keyof typeof asks)[]).filter((ability) => asks[ability])
 }

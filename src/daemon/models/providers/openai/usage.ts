@@ -1,4 +1,4 @@
-import { isObject, member, tokenCount as tokens } from '../../../platform/text/json.ts'
+import { isObject, type Json, member, tokenCount as tokens } from '../../../platform/text/json.ts'
 import type { TokenUsage } from '../../provider.ts'
 import { tierOf } from '../stream/service-tier.ts'
 
@@ -29,9 +29,17 @@ export function toTokenUsage(usage: unknown, tier?: unknown): TokenUsage | undef
       0,
     cacheWriteTokens: tokens(member(details, 'cache_write_tokens')) ?? 0,
     reasoningTokens,
+    ...audioOf(usage),
     ...tierOf(tier),
     estimated: false,
   }
+}
+
+/** Returns the tokens of audio, if there are any. */
+function audioOf(usage: Json): Pick<TokenUsage, 'audioInputTokens' | 'audioOutputTokens'> {
+  const audioInputTokens = tokens(member(usage.prompt_tokens_details, 'audio_tokens')) ?? 0
+  const audioOutputTokens = tokens(member(usage.completion_tokens_details, 'audio_tokens')) ?? 0
+  return { ...(audioInputTokens > 0 && { audioInputTokens }), ...(audioOutputTokens > 0 && { audioOutputTokens }) }
 }
 
 /**

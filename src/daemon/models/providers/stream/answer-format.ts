@@ -23,6 +23,24 @@ export type EventReader = {
   end(): Iterable<SseEvent>
 }
 
+/** The state of a stream that is being assembled. */
+export type AnswerAssembly = {
+  /**
+   * `finishing`: the finish reason was received. Only usage and the end marker may follow, and the answer is complete
+   * without them. `open`: content may follow. The state remains `open` if a finish reason arrives with content or
+   * before any content, because some servers send one with every chunk. `broken`: the next `take` throws for any
+   * argument.
+   */
+  state(): 'open' | 'finishing' | 'broken' | 'ended'
+  /**
+   * Processes the bytes of one network read, or null at the end of the body. Returns the parts that these bytes
+   * complete. If the bytes contain content and then a failure, the content is returned first. The result therefore does
+   * not depend on how the network split the stream.
+   * @throws ProviderError, `truncated` if the stream ended without a finish reason
+   */
+  take(bytes: Buffer | null): ChatPart[]
+}
+
 /** Decodes one provider's answers. If an answer is invalid, both decoders throw a ProviderError. */
 export type AnswerFormat = {
   /** Creates a reader for a stream that does not use server-sent events. */
@@ -31,6 +49,11 @@ export type AnswerFormat = {
   endsWithBody?: true
   /** Tool calls are dropped, because no tools were offered. */
   hidesCalls?: boolean
+  /**
+   * Set if a response has several answers: assembles their stream, instead of `createEventDecoder`. `decodeBody` then
+   * checks the tool calls itself.
+   */
+  createAssembly?: () => AnswerAssembly
   /** Creates a decoder for one stream. The decoder gets every event in order, until the draft is `done`. */
   createEventDecoder(): (event: SseEvent, draft: AnswerDraft) => void
   /** Decodes a complete answer that was not streamed. The last part is `end`. */

@@ -1,27 +1,10 @@
 // Assembles a streamed answer from chunks of bytes.
 import type { ChatPart, TokenUsage } from '../../provider.ts'
-import type { AnswerDraft, AnswerFormat, EventReader } from './answer-format.ts'
+import type { AnswerAssembly, AnswerDraft, AnswerFormat, EventReader } from './answer-format.ts'
 import { type Ending, worseEnding } from './ending.ts'
 import { truncatedError } from './failure.ts'
 import { createSseReader } from './sse.ts'
 import { createCallCheck } from './tool-arguments.ts'
-
-export type AnswerAssembly = {
-  /**
-   * `finishing`: the finish reason was received. Only usage and the end marker may follow, and the answer is complete
-   * without them. `open`: content may follow. The state remains `open` if a finish reason arrives with content or
-   * before any content, because some servers send one with every chunk. `broken`: the next `take` throws for any
-   * argument.
-   */
-  state(): 'open' | 'finishing' | 'broken' | 'ended'
-  /**
-   * Processes the bytes of one network read, or null at the end of the body. Returns the parts that these bytes
-   * complete. If the bytes contain content and then a failure, the content is returned first. The result therefore does
-   * not depend on how the network split the stream.
-   * @throws ProviderError, `truncated` if the stream ended without a finish reason
-   */
-  take(bytes: Buffer | null): ChatPart[]
-}
 
 /** Assembles a streamed answer. The bytes may be split anywhere. The last part is `end`. */
 export function assembleAnswer(format: AnswerFormat): AnswerAssembly {

@@ -11,17 +11,32 @@ export function withOneCall({ options }: ProviderCall, answer: Answer): Answer {
 }
 
 async function* firstCallOf(answer: Answer): Answer {
-  let first: number | undefined
-  const omitted = new Set<number>()
+  const choices = new Map<number, OneCall>()
+  const one = new OneCall()
   for await (const batch of answer) {
-    const kept = batch.filter((part) => {
-      if (part.type !== 'tool_call') return true
-      if (part.name !== undefined && !part.native) {
-        first ??= part.index
-        if (part.index !== first) omitted.add(part.index)
-      }
-      return !omitted.has(part.index)
+    const kept = one.keep(batch).map((part): ChatPart => {
+      if (part.type !== 'choice') return part
+      const choice = choices.get(part.index) ?? new OneCall()
+      choices.set(part.index, choice)
+      return { ...part, parts: choice.keep(part.parts) }
     })
     if (kept.length > 0) yield kept
+  }
+}
+
+/** Keeps the first call of one answer. */
+class OneCall {
+  readonly #omitted = new Set<number>()
+  #first: number | undefined
+
+  keep(parts: readonly ChatPart[]): readonly ChatPart[] {
+    return parts.filter((part) => {
+      if (part.type !== 'tool_call') return true
+      if (part.name !== undefined && !part.native) {
+        this.#first ??= part.index
+        if (part.index !== this.#first) this.#omitted.add(part.index)
+      }
+      return !this.#omitted.has(part.index)
+    })
   }
 }

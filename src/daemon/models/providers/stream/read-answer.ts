@@ -5,8 +5,8 @@ import type { Clock } from '../../../../shared/time.ts'
 import { createPacer, runInSlices } from '../../../platform/pacing.ts'
 import { LARGE_JSON_BYTES, readingJson } from '../../../platform/text/json-reader.ts'
 import { type ChatPart, type OnHead, ProviderError } from '../../provider.ts'
-import type { AnswerFormat } from './answer-format.ts'
-import { type AnswerAssembly, assembleAnswer } from './assembly.ts'
+import type { AnswerAssembly, AnswerFormat } from './answer-format.ts'
+import { assembleAnswer } from './assembly.ts'
 import { statusError, unreadableError } from './failure.ts'
 import { requestIdOf } from './request-id.ts'
 import { type SilenceWatch, type Timeouts, watchSilence } from './silence.ts'
@@ -147,9 +147,10 @@ class AnswerReader implements AsyncIterableIterator<readonly ChatPart[]> {
       // this body is not reliable.
       if (!streamed || (opening && opensJson(opening))) {
         const body = await readJsonBody(upstream, opening ?? undefined)
-        return this.#handOut(withWholeCalls(format.decodeBody(body), format))
+        const parts = format.decodeBody(body)
+        return this.#handOut(format.createAssembly ? parts : withWholeCalls(parts, format))
       }
-      this.#assembly = assembleAnswer(format)
+      this.#assembly = format.createAssembly?.() ?? assembleAnswer(format)
       return this.#take(opening ?? null) ?? (await this.#readOn())
     } catch (error) {
       return this.#fail(error)

@@ -10,7 +10,7 @@ type Rewrite = { text(value: string): string; json(value: object): object }
 const SEALED = new Set(['signature', 'thoughtSignature', 'encrypted_content', 'encrypted_index', 'encrypted_stdout'])
 /** Ids that a provider has created. Other ids are inspected as text. */
 const PROVIDER_ID =
-  /^(?:srvtoolu|mcptoolu|toolu|file|container|msg|ws|fs|ci|ig|mcp|mcpl|mcpr|cu|lsh|sh|apc|cntr|call|rs)_[\w-]{1,128}$/
+  /^(?:audio|srvtoolu|mcptoolu|toolu|file|container|msg|ws|fs|ci|ig|mcp|mcpl|mcpr|cu|lsh|sh|apc|cntr|call|rs)_[\w-]{1,128}$/
 const DATA_URL = /^data:image\/[a-z]+;base64,(.+)$/
 const KEYWORD = /^[a-z][a-z_]{0,63}(?:_\d{8})?$/
 

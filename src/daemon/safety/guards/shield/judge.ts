@@ -85,21 +85,64 @@ export function withJudgement(
   const judged = attack ? 50 + 50 * confidence : 50 - 50 * confidence
   const riskScore = Math.round(scan.riskScore * (1 - confidence) + judged * confidence)
   if (riskScore < scan.riskScore && !isWhole) return scan
+  const category = judgement.category ?? scan.attackCategory
+  const finding = {
+    layer: 'llm',
+    pattern: 'judge',
+    category: category ?? 'prompt_injection',
+    confidence,
+    matched: '',
+  } as const
+  const details = attack ? [finding, ...scan.details] : scan.details
+  return { ...rescored(scan, riskScore, category, details, options), suspects: [] }
+}
+
+/** Returns the scan with another score, and the verdict that follows from it. */
+function rescored(
+  scan: ShieldScan,
+  riskScore: number,
+  likeliest: ShieldCategory | null,
+  details: ShieldScan['details'],
+  options: ShieldOptions,
+): ShieldScan {
   const thresholds = options.thresholds ?? thresholdsOf(options.sensitivity ?? 'balanced')
-  const likely = [judgement.category ?? scan.attackCategory, ...scan.details.map(({ category }) => category)]
-  const { verdict, category: attackCategory } = strictestVerdict(riskScore, likely, thresholds, options.categories)
-  const category = attackCategory ?? 'prompt_injection'
+  const likely = [likeliest, ...scan.details.map(({ category }) => category)]
+  const { verdict, category } = strictestVerdict(riskScore, likely, thresholds, options.categories)
   return {
+    ...scan,
     riskScore,
     verdict,
-    attackCategory,
-    categoryLabel: attackCategory && SHIELD_CATEGORIES[attackCategory],
-    confidence: Math.round(riskScore) / 100,
+    attackCategory: category,
+    categoryLabel: category && SHIELD_CATEGORIES[category],
+    confidence: riskScore / 100,
     severity: severityOf(riskScore),
     recommendation: RECOMMENDATIONS[verdict],
-    details: attack
-      ? [{ layer: 'llm', pattern: 'judge', category, confidence, matched: '' }, ...scan.details]
-      : scan.details,
-    suspects: [],
+    details,
   }
+}
+
+/**
+ * Combines the scan with the probability that the operator's model gives. The model only raises the score: the built-in
+ * classifier is the minimum.
+ * @param probability 0 to 1
+ * @param levels the probabilities that correspond to the scores 50 and 80
+ */
+export function withModel(
+  scan: ShieldScan,
+  probability: number,
+  { flagAt, blockAt }: { flagAt: number; blockAt: number },
+  options: ShieldOptions = {},
+): ShieldScan {
+  const score =
+    probability < flagAt
+      ? (50 * probability) / flagAt
+      : probability < blockAt
+        ? 50 + (30 * (probability - flagAt)) / (blockAt - flagAt)
+        : 80 + (20 * (probability - blockAt)) / Math.max(1e-9, 1 - blockAt)
+  const riskScore = Math.min(100, Math.round(score))
+  if (riskScore <= scan.riskScore) return scan
+  const confidence = Math.round(probability * 100) / 100
+  const category = scan.attackCategory ?? 'prompt_injection'
+  const found = { layer: 'ml', pattern: 'model', category, confidence, matched: '' } as const
+  return rescored(scan, riskScore, category, [found, ...scan.details], options)
 }

@@ -17,6 +17,8 @@ import type { TextFormat } from './text-view.ts'
 
 /** The guards that screen a model's response before the client receives the response. */
 export type AnswerGuard = {
+  /** Whether these guards can block or change the response. Otherwise they only count findings. */
+  readonly acts: boolean
   /**
    * Like `pass` of OutputGuard, but yields to the event loop during long scans. Await the result before the next
    * `pass`.
@@ -83,6 +85,7 @@ export function guardAnswer(request: GuardedRequest, { guards, clock }: AnswerGu
   }
 
   return {
+    acts: guard !== undefined || shield !== undefined,
     pass,
     whenQuiet: (send, end) => quiet?.start(send, end) ?? NO_PENDING_TEXT,
     end: () => quiet?.running?.then(() => guard?.end() ?? []) ?? guard?.end() ?? [],

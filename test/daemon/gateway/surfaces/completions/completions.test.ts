@@ -102,7 +102,7 @@ test.each([
   [{ suffix: 'the end' }, 'suffix is not supported'],
   [{ echo: true }, 'echo is not supported'],
   [{ best_of: 2 }, 'best_of must be 1'],
-  [{ n: 2 }, 'n must be 1'],
+  [{ n: 0 }, 'n must be at least 1'],
   [{ logprobs: 3 }, '/v1/chat/completions'],
   [{ model: undefined }, 'must provide a model'],
 ])('a 400 says what is wrong: %#', async (body, message) => {

@@ -277,7 +277,7 @@ describe('errors', () => {
 
   test.each([
     [{ messages: hello.messages }, 'must provide a model'],
-    [{ ...hello, n: 2 }, 'n must be 1'],
+    [{ ...hello, n: 0 }, 'n must be at least 1'],
     [{ ...hello, tools: [{ type: 'web_search' }] }, 'the gateway runs no tools'],
     [{ ...hello, tool_choice: 'always' }, 'tool_choice'],
     [{ ...hello, response_format: { type: 'xml' } }, 'response_format'],
@@ -295,8 +295,8 @@ describe('errors', () => {
       },
       'must be an https URL',
     ],
-    [{ ...hello, modalities: ['text', 'audio'] }, 'answers are text'],
-    [{ ...hello, audio: { voice: 'alloy', format: 'wav' } }, 'answers are text'],
+    [{ ...hello, modalities: ['image'] }, 'modalities must be one of text, audio'],
+    [{ ...hello, audio: { voice: 'alloy' } }, 'audio.format must be a string'],
     [{ ...hello, functions: [{ name: 7 }] }, 'functions'],
     [{ ...hello, functions: [], tools: [] }, 'Send either `functions`'],
     [{ ...hello, user_id: 'nobody' }, 'user_id'],

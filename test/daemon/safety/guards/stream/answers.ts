@@ -25,7 +25,7 @@ export const END: ChatPart = { type: 'end', outcome: 'complete', nativeFinishRea
 export function saidBy(parts: readonly ChatPart[]): Map<string, string> {
   const said = new Map<string, string>()
   for (const part of parts) {
-    if (part.type === 'end' || part.type === 'usage') continue
+    if (part.type !== 'text' && part.type !== 'reasoning' && part.type !== 'tool_call') continue
     const channel = part.type === 'tool_call' ? `call ${part.index}` : part.type
     said.set(channel, (said.get(channel) ?? '') + (part.type === 'tool_call' ? part.arguments : part.text))
   }
