@@ -28,6 +28,14 @@ const BASELINE = new RegExp(
   'i',
 )
 
+/**
+ * Matches samples whose secret is a placeholder: one character six times, a sequence of the alphabet or of digits, or
+ * the words for a name and a password. A detector that reported these would also report documentation.
+ */
+const PLACEHOLDER =
+  /([A-Za-z0-9#*])\1{5}|abcdef(?=gh|123)|ABCDEFG|123456789|1234567890|zyxwvu|ZYXWVU|mnbvc|:\/\/user(?:name)?:pass(?:word)?@|YOUR_?[A-Z]/
+const isPlaceholder = (text) => PLACEHOLDER.test(text)
+
 /** Texts without secrets. The target: at most 0.5 % of these texts have findings. */
 const BENIGN = ['injection/oss-code', 'injection/oss-docs', 'secrets/lockfile-negatives']
 
@@ -37,15 +45,22 @@ export async function evaluateDlp({ dir, sets, print }) {
   const figures = { sets: {}, benign: {} }
   const isSelected = (name) => sets.length === 0 || sets.includes(name)
 
-  print('set                        positives  recall  precision  F1      one regex: recall  precision')
+  print(
+    'set                        positives  recall  without placeholders  precision  F1      one regex: recall  precision',
+  )
   for (const name of setNames(dir).filter(isSelected)) {
     const rows = readRows(dir, `secrets/${name}`)
     if (!rows.some(({ label }) => label === 1)) continue
-    const own = scoresOf(rows, (text) => detector.find(text).length > 0)
+    const isHit = (text) => detector.find(text).length > 0
+    const own = scoresOf(rows, isHit)
+    own.withoutPlaceholders = scoresOf(
+      rows.filter(({ label, text }) => label === 0 || !isPlaceholder(text)),
+      isHit,
+    )
     const baseline = scoresOf(rows, (text) => BASELINE.test(text))
     figures.sets[name] = { own, baseline }
     print(
-      `${name.padEnd(26)} ${String(own.positives).padStart(9)}  ${share(own.recall)}   ${share(own.precision)}      ${share(own.f1)}   ${share(baseline.recall).padStart(17)}  ${share(baseline.precision)}`,
+      `${name.padEnd(26)} ${String(own.positives).padStart(9)}  ${share(own.recall)}   ${share(own.withoutPlaceholders.recall).padStart(20)} (${own.withoutPlaceholders.positives})  ${share(own.precision)}      ${share(own.f1)}   ${share(baseline.recall).padStart(17)}  ${share(baseline.precision)}`,
     )
   }
 

@@ -14,6 +14,10 @@ export const BOUNDED_PATTERNS: ReadonlyMap<string, string> = new Map([
   [raw`(\p{L}+) $`, 'the characters just before a name'],
   [raw`(?:(?:\\x|0x|%)?[0-9a-fA-F]{2}[ :,]?){10,}`, 'from any place it fails within 10 bytes, or takes the whole run'],
   [raw`(?:[01]{8}[ ,]?){4,}`, 'from any place it fails within 4 bytes, or takes the whole run'],
+  [
+    raw`\bpsexec(?:\.exe)?["']?\s[^\n]{0,160}?\s-p\s{1,4}(?<value>[^\s"'<>,;()%$]{4,128})`,
+    '170 characters after each name of the program',
+  ],
   [raw`!\[[^\][\n]{0,100}\]\(https?:[^)\s]{0,200}[?&][^)\s=]{1,40}=`, '350 characters from any place'],
   [raw`!\[[^\][\n]{0,100}\]\(https?:[^)\s]{0,200}[?=]`, '310 characters from any place'],
   [

@@ -1,5 +1,5 @@
 import { characterSet, has, LETTER, NAME, WORD } from './characters.ts'
-import { isPlaceholder, looksRandom, RANDOM_CHARS } from './randomness.ts'
+import { isPlaceholder, isWordy, looksRandom, RANDOM_CHARS } from './randomness.ts'
 
 /** A value whose name (such as `password`) shows that the value is secret. */
 export type KeyedValue = { start: number; end: number; type: 'password' | 'keyed-secret' }
@@ -38,20 +38,20 @@ function nameBefore(text: string, at: number): NameBefore | undefined {
 }
 
 /** The characters that assign a quoted or an unquoted value. */
-const ASSIGNS = /[=:,(]/
+const ASSIGNS = /[=:(]/
 const ASSIGNS_BARE = /^["'\\]{0,2}[ \t]{0,8}(?::=|\?=|=>|[=:])[ \t]{0,16}$/
 
 /** Names of passwords. The word must end the name, so `passwordLabel` does not match. */
 const PASSWORD_NAME =
-  /(?:pass(?:word|wd|phrase|code|wort)?|pwd|psw|contrase[nñ]a|mot_?de_?passe|kennwort|senha|(?:^|[_.-])pass)[\d_]{0,3}$/i
+  /(?:pass(?:word|wd|phrase|code|wort)|pwd|psw|contrase[nñ]a|mot_?de_?passe|kennwort|senha|securestring|(?:^|[\d_.-]|db|user|usr|admin|root|smtp|mail|ftp|ssh|sql|pg|redis|mongo|ldap|proxy|login|auth|http|server|my|app|key|store)pass)[\d_]{0,3}$/i
 const SECRET_NAME =
-  /(?:secret|token|api_?key|apikey|(?:access|account|auth|private|shared_?access|encryption|signing|license|client|master|storage|service|admin|session|security|deploy|insert|secret)[._-]?key|credentials?|auth|pat|creds)[\d_]{0,3}$/i
+  /(?:secret|token|api_?key|apikey|(?:access|account|auth|private|shared_?access|encryption|signing|license|client|master|storage|service|admin|session|security|deploy|insert|secret)[._-]?key(?:[._-]?base)?|[a-z\d]{3}(?<!public|cache|primary|foreign|partition|object|idempotency|index|parent|sort|group|storage|hash|host|cell|trans|meta)_key|credentials?|auth|pat|creds)[\d_]{0,3}$/i
 
 /** Matches references to a value that is stored elsewhere, and general words that are not a value. */
 const REFERENCE =
-  /^(?:[$%@#&!*?~^|=+:/-]|\{|<|\(|env[.[(]|process\.|os\.|self\.|this\.|config\.|args?\.|var\.|vault:|arn:|https?:|file:)|[${<]\{?|\}\}|%[sdv(]|[()[\]]/i
+  /^(?:[$%@#&!*?~^|=+:/-]|\{|<|\(|env[.[(]|process\.|os\.|self\.|this\.|config\.|args?\.|var\.|vault:|arn:|https?:|file:)|[${<]\{|\}\}|%[sdv(]|[()[\]]|\w(?:->|\?\.|::)\w/i
 const GENERIC_VALUE =
-  /^(?:(?:[a-z]{1,12}[ _-]|my|your|the|db|user|new|old|test|app|admin|root|client|access|api)?(?:pass(?:word|wd)?|pwd|secret|token|credentials?)|string|text|str|none|null|nil|undefined|true|false|yes|no|on|off|hidden|required|optional|default|auto|empty|value|test|field|input|off|basic|bearer|any|number|boolean|bytes|admin|root|user(?:name)?|api[_-]?key|key|x+|\*+)$/i
+  /^(?:(?:[a-z]{1,12}[ _-]|my|your|the|db|user|new|old|test|app|admin|root|client|access|api)?(?:pass(?:word|wd)?|pwd|secret|token|credentials?)|string|text|str|none|null|nil|undefined|true|false|yes|no|on|off|hidden|required|optional|default|auto|empty|value|test|field|input|off|basic|bearer|any|number|boolean|bytes|function|object|symbol|admin|root|user(?:name)?|api[_-]?key|key|x+|\*+)$/i
 
 /** Returns the value in the quotes that open at `at`, if the text before them names a secret. */
 export function quotedValueAt(text: string, at: number): KeyedValue | undefined {
@@ -72,17 +72,29 @@ export function quotedIsOpen(text: string, at: number): boolean {
 /** Returns the type of the value in the quotes that open at `at`. The value's name determines the type. */
 function typeOfQuoted(text: string, at: number): KeyedValue['type'] | undefined {
   const nearest = nameBefore(text, at)
-  // In "The password is …", the name is before "is".
-  const before = nearest?.name === 'is' ? nameBefore(text, at - nearest.glue.length - nearest.name.length) : nearest
+  if (nearest === undefined) return undefined
+  const isIndirect = nearest.name === 'is' || nearest.name === 'value'
+  // In "The password is …" and `key="Password" value="…"`, the name is before "is" and "value".
+  const before = isIndirect ? nameBefore(text, at - nearest.glue.length - nearest.name.length) : nearest
   if (before === undefined) return undefined
   const { name, glue } = before
-  if (ASSIGNS.test(glue)) return typeOfName(name)
+  if (glue.includes(',')) return isFirstArgument(text, at, before) ? typeOfName(name) : undefined
+  if (ASSIGNS.test(glue) || (isIndirect && nearest.name === 'value')) return typeOfName(name)
   // Without an assignment operator, only passwords are accepted: `password "…"`, as in build files.
   return name.length >= 6 && glue.trim() === '' && typeOfName(name) === 'password' ? 'password' : undefined
 }
 
+/** Matches the text between the first two arguments of a call, if both are in quotes. */
+const NEXT_ARGUMENT = /^["'`]\s*,\s*$/
+
+/** Whether the name is the first argument of a call, and the value is the second: `define('DB_PASSWORD', '…')`. */
+function isFirstArgument(text: string, at: number, { name, glue }: NameBefore): boolean {
+  const start = at - glue.length - name.length
+  return NEXT_ARGUMENT.test(glue) && has(QUOTES, text.charCodeAt(start - 1)) && text[start - 2] === '('
+}
+
 /** The last two letters of names of passwords and secrets. */
-const NAME_ENDINGS = new Set('rd wd ss se de rt sw na ha et en ey al ls ds th at'.split(' ').map(pairOf))
+const NAME_ENDINGS = new Set('rd wd ss se de rt sw na ha et en ey al ls ds th at ng'.split(' ').map(pairOf))
 
 /** Encodes the last two letters of a text as a number, ignoring case. */
 function pairOf(text: string): number {
@@ -128,18 +140,65 @@ export function bareValueAt(text: string, start: number, end: number): KeyedValu
   const value = text.slice(start, end)
   const isPassword = type === 'password'
   const found: KeyedValue = { start, end, type }
-  // In a connection string (`Server=db;Password=secret;`), the value is always literal.
-  const isMember = glue === '=' && text[start - glue.length - name.length - 1] === ';' && text[end] === ';'
-  if (isMember && isPassword && value.length >= 4 && /^[\w!#%^&*+@-]+$/.test(value)) return found
-  const isVariable = glue === '=' && name === name.toUpperCase()
-  return mayBeSecret(value, isPassword, isVariable) ? found : undefined
+  const previous = text[start - glue.length - name.length - 1]
+  // In a connection string (`Server=db;Password=secret`) and in a query (`?token=secret`), the value is always literal.
+  if (glue === '=' && (previous === ';' || previous === '&' || previous === '?')) {
+    const isWhole = previous === ';' && text[end] === ';' && isPassword && /^[\w!#%^&*+@-]{4,}$/.test(value)
+    return isWhole || isLiteralMember(value, isPassword) ? found : undefined
+  }
+  if (isCodeBefore(text[end]) && isVariableOfSecret(value)) return undefined
+  // Environment variables and HTTP headers hold literal values.
+  const isLiteral = (glue === '=' && name === name.toUpperCase()) || (glue === ': ' && HEADER_NAME.test(name))
+  return mayBeSecret(value, isPassword, isLiteral) ? found : undefined
 }
+
+/** Whether the value of a member of a connection string or of a query is a secret. */
+const isLiteralMember = (value: string, isPassword: boolean): boolean =>
+  !isGenericValue(value) &&
+  (isPassword ? value.length >= 4 : value.length >= 8 && /\d/.test(value) && /[A-Za-z]/.test(value))
+
+/**
+ * Returns the content of the XML element whose start tag ends before `start`, if the name of the element names a secret:
+ * `<password>…</password>`.
+ */
+export function elementValueAt(text: string, start: number, end: number): KeyedValue | undefined {
+  const nameEnd = start - 1
+  let nameStart = nameEnd
+  while (nameStart > nameEnd - NAME_CHARS && has(NAME, text.charCodeAt(nameStart - 1))) nameStart -= 1
+  const opens = text[nameStart - 1]
+  if (nameStart === nameEnd || (opens !== '<' && opens !== ':')) return undefined
+  const type = typeOfName(text.slice(nameStart, nameEnd))
+  const value = text.slice(start, end)
+  return type !== undefined && isLiteralMember(value, type === 'password') ? { start, end, type } : undefined
+}
+
+/** Names of HTTP headers, such as `Api-Token`. */
+const HEADER_NAME = /^[A-Z][A-Za-z]*(?:-[A-Z][A-Za-z]*)+$/
+
+/** Whether the character after a value shows that the value is part of a statement or a list of a program. */
+const isCodeBefore = (char: string | undefined): boolean => char === ';' || char === ',' || char === ')'
+
+/** Names of variables for secrets: `password2`, `userToken1`, `new_secret_1`. */
+const isVariableOfSecret = (value: string): boolean =>
+  /^[A-Za-z_]\w*$/.test(value) &&
+  (/[a-z][A-Z]|_/.test(value) ||
+    /pass|pwd|token|secret|key|auth|user|value|field|input|param|arg|str|hash/i.test(value))
 
 /** Characters that make the preceding name a call, an index or a template. */
 const CALLS = /[([{<`]/
 
 /** The minimum number of symbols in a password that contains spaces. Sentences have fewer symbols. */
 const MANY_SIGNS = /^(?:[^!#$%^&*+=@|~<>{}[\]]{0,16}[!#$%^&*+=@|~<>{}[\]]){6}/
+
+/** Whether a text in base64 contains a name and a password (RFC 7617). */
+export function isBasicCredentials(value: string): boolean {
+  const decoded = Buffer.from(value, 'base64').toString('latin1')
+  return /^[\x20-\x39\x3b-\x7e]+:[\x20-\x7e]+$/.test(decoded) && !/:(?:pass(?:word)?|x+|\*+)$/i.test(decoded)
+}
+
+/** Whether a value is a placeholder, a general word, or a reference to a value that is stored elsewhere. */
+export const isGenericValue = (value: string): boolean =>
+  REFERENCE.test(value) || GENERIC_VALUE.test(value) || isPlaceholder(value)
 
 /**
  * Whether the value may be a secret. A plain word counts only if `literal` is true; otherwise, the word may be a
@@ -148,12 +207,14 @@ const MANY_SIGNS = /^(?:[^!#$%^&*+=@|~<>{}[\]]{0,16}[!#$%^&*+=@|~<>{}[\]]){6}/
 function mayBeSecret(value: string, isPassword: boolean, literal: boolean): boolean {
   if (literal && value.length >= 32 && MANY_SIGNS.test(value) && !/[${]\{/.test(value)) return true
   if (value.length < (isPassword ? 4 : 8) || value.includes(' ')) return false
-  if (REFERENCE.test(value) || GENERIC_VALUE.test(value) || isPlaceholder(value)) return false
+  if (isGenericValue(value)) return false
   if (isPassword && literal) return true
+  if (literal && value.length >= 12 && /^\w+[#!^~]\w+$/.test(value)) return true
   if (!/\d/.test(value) || !/[A-Za-z]/.test(value)) return false
   if (isPassword) return !/^\w+\.\w/.test(value)
+  if (literal && /^[\w+/]{8,}={1,2}$/.test(value) && isBasicCredentials(value)) return true
   if (value.length < RANDOM_CHARS) return literal
-  return looksRandom(value) || (value.length >= 20 && /\d{2}/.test(value))
+  return !isWordy(value) || (literal && value.length >= 20 && /\d{2}/.test(value) && !value.includes('/'))
 }
 
 /** Matches `curl -u name:password` and `--user "name:password"`. */
@@ -170,7 +231,7 @@ export function programPasswordAt(text: string, at: number, end: number): KeyedV
 
 /** Words, in any naming style, that mark a nearby long random text as a secret. */
 const NAMED_NEAR =
-  /(?:(?<![A-Za-z]|[Pp]ublic[_ -]|cache[_ -])[Kk]ey|(?<=[a-z_])Key|KEY|(?<=api|access|private|secret|signing|license|auth|client|account|shared|master|service|app|user|admin|deploy|dev|encryption)key|[Tt]oken|TOKEN|[Ss]ecret|SECRET|[Aa]ccess|ACCESS|PRIVATE|[Pp]rivate|[Pp]assw(?:or)?d|PASSW(?:OR)?D|PASS|(?<![a-z])pass|PWD|pwd|[Cc]redential|CREDENTIAL|AUTH|(?<![Oo])[Aa]uth(?:orization)?(?!or)|[Bb]earer|[Bb]asic|BEARER|[Ll]ogin|(?<![A-Za-z])sig|[Ll]icense|(?<![a-z])pat(?![a-z])|PAT|-u(?= )|--user(?= ))(?![a-z]{3}|[_-]?[Ii][Dd](?![a-z]))/g
+  /(?:(?<![A-Za-z]|[Pp]ublic[_ -]|cache[_ -])[Kk]ey|(?<=[a-z_])Key|KEY|(?<=api|access|private|secret|signing|license|auth|client|account|shared|master|service|app|user|admin|deploy|dev|encryption)key|[Tt]oken|TOKEN|[Ss]ecret|SECRET|[Aa]ccess|ACCESS|PRIVATE|[Pp]rivate|[Pp]assw(?:or)?d|PASSW(?:OR)?D|PASS|(?<![a-z])pass|PWD|pwd|[Cc]redential|CREDENTIAL|AUTH|(?<![Oo])[Aa]uth(?:orization)?(?!or)|[Bb]earer|[Bb]asic|BEARER|[Ll]ogin|(?<![A-Za-z])sig|[Ll]icense|(?<![a-z])pat(?![a-z])|PAT|-u(?= )|--user(?= ))(?![a-z]{3}|[_-]?[Ii][Dd](?![a-z])|s?\.[a-z]{1,16}\()/g
 
 /** The maximum distance between the word and the secret. */
 const NEAR_CHARS = 28
@@ -215,7 +276,9 @@ export function namedRandom(text: string, words: NamingWords, start: number, end
   const stop = endOfValue(text, value, end)
   if (stop - value < RANDOM_CHARS) return undefined
   const found = text.slice(value, Math.min(stop, value + 256))
-  if (!looksRandom(found) || isPlaceholder(found)) return undefined
+  // An address of the web without parameters, a resource of AWS, and the name of a function are not secret.
+  if (text.startsWith('//', value) || text.startsWith('arn:', start) || text[stop] === '(') return undefined
+  if (!looksRandom(found) || isPlaceholder(found) || isWordy(found)) return undefined
   return { start: value, end: stop, type: 'keyed-secret' }
 }
 

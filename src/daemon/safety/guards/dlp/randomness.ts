@@ -1,4 +1,4 @@
-import { ALPHANUMERIC, has } from './characters.ts'
+import { ALPHANUMERIC, has, LETTER } from './characters.ts'
 
 /** Statistics of a text's characters. They indicate whether the text is random. */
 type Census = { length: number; digits: number; upper: number; lower: number; changes: number; distinct: number }
@@ -47,6 +47,50 @@ export function looksRandom(text: string): boolean {
   if (digits >= 2 && changes >= (length < 24 ? 4 : RANDOM_CHANGES) && digits * 10 >= length) return true
   // Some base64 text has few digits, but it changes between upper and lower case more often than camelCase names do.
   return digits >= 1 && upper >= 3 && lower >= 3 && length >= 20 && changes * 5 >= length * 2
+}
+
+/** The most frequent pairs of letters in English words and in names of programs. */
+const FREQUENT_PAIRS =
+  'th he in er an re nd at on nt ha es st en ed to it ou ea hi is or ti as te et ng of al de se le sa si ar ve ra ld ur ' +
+  'ro me li ll ne om no co us ta ch el ce ge ri io ic la ma ec ho wa rs ot tr di be so lo pe ut mo ac po un em ul ke pr ' +
+  'su do ai sh ad ss ct ty ey ie ay am id ig op ap ov ow ev fi fo fr im ir ab ag ak cl cr ck bl br bu by da ex fe ff ga ' +
+  'gh gr if ki ly mi mp na ns ob oc od oo os pa pl rd rk rm rn ru rt ry sc sp tu ub ui um up va vi wi wo ys pu il gi rl aw ew wr'
+const IS_FREQUENT = new Uint8Array(32 * 32)
+for (const pair of FREQUENT_PAIRS.split(' ')) IS_FREQUENT[pairAt(pair, 1)] = 1
+
+/** The number of the pair of letters that ends at `at`, ignoring case. */
+function pairAt(text: string, at: number): number {
+  return (text.charCodeAt(at - 1) & 31) * 32 + (text.charCodeAt(at) & 31)
+}
+
+const isUpper = (code: number): boolean => code >= 65 && code <= 90
+/** The parts of a name with several underscores or full stops are short: `sig_ecdsa_sha256`, `oauth2.rfc6749.tokens`. */
+const NAME_OF_PARTS = /^_?[A-Za-z0-9]{1,9}(?:_[A-Za-z0-9]{0,9}){2,}$|^[a-z][a-z\d]{0,15}(?:\.[a-z][a-z\d_]{0,15}){2,}$/
+const LEAST_LETTERS = 6
+
+/**
+ * Whether the text consists mainly of words, as in `exchangeX509Token` and `https://example.org/rfc7231#section-6`. The
+ * letters of a word form pairs that are frequent in English, and random letters rarely do.
+ */
+export function isWordy(text: string): boolean {
+  let [inWords, letters] = [0, 0]
+  for (let at = 0; at < text.length; ) {
+    const start = at
+    let frequent = 0
+    while (at < text.length && has(LETTER, text.charCodeAt(at))) {
+      if (at > start) {
+        // A capital after a small letter begins the next word of a name.
+        if (isUpper(text.charCodeAt(at)) && !isUpper(text.charCodeAt(at - 1))) break
+        frequent += IS_FREQUENT[pairAt(text, at)]!
+      }
+      at += 1
+    }
+    const length = at - start
+    letters += length
+    if (length === 0) at += 1
+    else if (length >= 3 && frequent >= 0.6 * (length - 1)) inWords += length
+  }
+  return (letters >= LEAST_LETTERS && inWords >= 0.6 * letters) || NAME_OF_PARTS.test(text)
 }
 
 /** Placeholder words. */

@@ -3,6 +3,7 @@ import { DETECTION_HOLD_CHARS, type Detector, type Finding, remembering } from '
 import { ALPHANUMERIC, endOf, has, RUN } from './characters.ts'
 import {
   bareValueAt,
+  elementValueAt,
   NamingWords,
   namedRandom,
   programPasswordAt,
@@ -11,15 +12,20 @@ import {
   quotedValueAt,
 } from './keyed-values.ts'
 import { mayBeHead, openKeyFrom, privateKeyAt } from './private-keys.ts'
-import { RANDOM_CHANGES, RANDOM_CHARS } from './randomness.ts'
+import { isWordy, looksRandom, RANDOM_CHANGES, RANDOM_CHARS } from './randomness.ts'
 import { createListedSecrets } from './secretlint.ts'
 import { openTokenFrom, TOKEN_CHARS, tokenAt } from './token-formats.ts'
 import { shapesIn } from './token-shapes.ts'
 import { beforeFinding } from './word-search.ts'
+import { writtenCredentials } from './written-credentials.ts'
 
 /** Matches the password in `https://name:password@host`. */
-const URL_PASSWORD = /:\/\/[^\s:@/]{0,100}:([^@/\s]{1,200})@[\w[%]/
+const URL_PASSWORD = /:\/\/([^\s:/]{0,100}):([^/\s]{3,200})@[\w[%]/
+/** Matches a token in place of a user: `https://token@host`. */
+const URL_TOKEN = /:\/\/([\w-]{20,100})@[\w[%]/
 const TEMPLATE = /[${<%*]|^(?:x+|pass|passwd|pwd|p)$/i
+/** Matches the userinfo of an address that only shows where a name and a password belong. */
+const EXAMPLE_USERINFO = /^(?:username:password|foo:bar|:password)$/i
 
 const [HYPHEN, COLON, EQUALS, GREATER, CAPITAL_P] = [45, 58, 61, 62, 80]
 const QUOTES = ['"', "'", '`'] as const
@@ -35,7 +41,7 @@ export function createSecretsDetector(): Detector {
   const find = remembering((text) => {
     const scan = new SecretScan(text)
     scan.run()
-    const own = withoutOverlap(scan.findings)
+    const own = withoutOverlap([...scan.findings, ...writtenCredentials(text)])
     return withoutOverlap([...own, ...apartFrom(own, listed(text, scan.longRuns))])
   })
   return {
@@ -87,6 +93,7 @@ class SecretScan {
       }
       if (isMarked || at - start >= RANDOM_CHARS) this.#readRun(start, at)
       if (kind === QUOTE && at >= this.#from) this.#readQuote(at)
+      if (code === GREATER && at >= this.#from) this.#readElement(at + 1)
       if (this.#from > at + 1) at = this.#from - 1
       start = at + 1
       isMarked = false
@@ -99,6 +106,13 @@ class SecretScan {
     if (has(ALPHANUMERIC, before)) return
     const value = quotedValueAt(this.#text, at)
     if (value) this.#add(value.start, value.end, value.type, 0.8)
+  }
+
+  #readElement(start: number): void {
+    if (!has(RUN, this.#text.charCodeAt(start)) || !has(ALPHANUMERIC, this.#text.charCodeAt(start - 2))) return
+    const end = endOf(RUN, this.#text, start, Math.min(this.#text.length, start + VALUE_CHARS))
+    const value = elementValueAt(this.#text, start, end)
+    if (value) this.#add(value.start, value.end, value.type, 0.7)
   }
 
   #readRun(start: number, runEnd: number): void {
@@ -164,7 +178,7 @@ class SecretScan {
     if (start >= end) start = endOfBlanks(text, start)
     else if (assignsOn(text.charCodeAt(start))) return
     if (!has(RUN, text.charCodeAt(start))) return
-    const valueEnd = endOf(RUN, text, start, Math.min(text.length, start + VALUE_CHARS))
+    const valueEnd = endOfAssigned(text, at, start)
     const value =
       bareValueAt(text, start, valueEnd) ?? (start === at + 1 ? programPasswordAt(text, at, valueEnd) : undefined)
     if (value) this.#add(value.start, value.end, value.type, 0.7)
@@ -172,9 +186,15 @@ class SecretScan {
 
   #readAddress(run: string, start: number): void {
     if (!run.includes('://') || !run.includes('@')) return
+    const token = URL_TOKEN.exec(run)
+    if (token && looksRandom(token[1]!) && !isWordy(token[1]!)) {
+      const from = start + token.index + '://'.length
+      this.#add(from, from + token[1]!.length, 'keyed-secret', 0.8)
+    }
     const match = URL_PASSWORD.exec(run)
-    const password = match?.[1]
+    const [, user = '', password] = match ?? []
     if (match === null || password === undefined || TEMPLATE.test(password)) return
+    if (EXAMPLE_USERINFO.test(`${user}:${password}`)) return
     const from = start + match.index + match[0].lastIndexOf(`:${password}@`) + 1
     this.#add(from, from + password.length, 'address-password', 0.9)
   }
@@ -186,6 +206,14 @@ class SecretScan {
 }
 
 const VALUE_CHARS = 512
+
+/** Returns the end of the value that begins at `start`. In a query, the next parameter ends it. */
+function endOfAssigned(text: string, at: number, start: number): number {
+  const end = endOf(RUN, text, start, Math.min(text.length, start + VALUE_CHARS))
+  if (text.charCodeAt(at) !== EQUALS) return end
+  const next = text.slice(start, end).search(/[&#]\w+(?:=|$)/)
+  return next < 0 ? end : start + next
+}
 /** Whether the second character shows that an operator is not an assignment: `==`, `=>` or `::`. */
 const assignsOn = (code: number): boolean => code === EQUALS || code === COLON || code === GREATER
 /** The minimum number of digits in random text that only a nearby keyword marks as a secret. */

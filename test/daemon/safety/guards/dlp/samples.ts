@@ -5,6 +5,7 @@ const PEM_BODY = 'MIIEpAIBAAKCAQEA7bq7Yw0dCqTnE9kfJm4cVtq1Zs8yLxuPo2RkWv3hNg5iBj
 
 /** Texts with one secret each: the text, the secret, and the type of its finding. */
 export const SECRETS: readonly (readonly [text: string, secret: string, type: string])[] = [
+  entry('localhost:5432:main:app:', 'k7wTq2v', '\n', 'password'),
   entry('push with ', join('ghp', '_q8ZrT2mKx4LwV7nB1cYdE6sHj9PfU3aGi5oR'), ' please', 'github-token'),
   entry('', join('AKI', 'A4T7QMZX2RLV9KD3W'), '', 'aws-access-key'),
   entry('use ', join('AIz', 'aSyD8kQ2mXv7LrT4wNb1ZcYfE6sHj9PgU3aZ'), '.', 'google-api-key'),
@@ -34,6 +35,21 @@ export const SECRETS: readonly (readonly [text: string, secret: string, type: st
   ),
   entry('root:', join('$6', '$LnUhhUi45srUKt9i$4Hp6VRTOB2mxvsYH8mwsCfBryg6hCbm4JJjV26K'), ':18:0', 'password-hash'),
   entry('id ', join('cefa780880ba5f5696192a34f6292c35', '-us18'), ' x', 'mailchimp-key'),
+  entry('machine ftp.example.net login bob password ', 'k7wTq2v9', '\n', 'password'),
+  entry('<Password>', 'k7w-Tq2!v', '</Password>', 'password'),
+  entry('<add key="DbPassword" value="', 'k7w-Tq2!v', '" />', 'password'),
+  entry("define('DB_PASSWORD', '", 'k7w-Tq2!v', "');", 'password'),
+  entry('"auths": {"r.example": {"auth": "', join('Ym9i', 'Oms3d1RxMnY='), '"}}', 'keyed-secret'),
+  entry('Authorization: Basic ', join('Ym9i', 'Oms3dw=='), '\n', 'basic-credentials'),
+  entry('Server=db;User Id=app;Password=', 'k7wTq2!v', '"', 'password'),
+  entry('jdbc:mysql://db/main?user=app&password=', 'k7wTq2v', '&ssl=true', 'password'),
+  entry('jdbc:oracle:thin:scott/', 'k7wTq2v', '@//db:1521/x', 'address-password'),
+  entry('https://api.example.net/v1?access_token=', 'k7wTq2v9x', '&page=2', 'keyed-secret'),
+  entry('git clone https://', 'k7wTq2v9xB4mZ8cR1dY6', '@git.example.net/a.git', 'keyed-secret'),
+  entry('mysqldump --password=', 'k7wTq2v', ' main', 'password'),
+  entry("server.login('bob', '", 'k7wTq2!v', "')", 'password'),
+  entry('Api-Token: ', 'Sk94HG7f6KB', '\n', 'keyed-secret'),
+  entry('password = "', 'su$per9', '"', 'password'),
   entry('', join('hooks.slack', '.com/services/T02QWERTY/B02ASDFGH/q8ZrT2mKx4LwV7nB1cYdE6sH'), '', 'webhook-address'),
 ]
 
@@ -58,4 +74,21 @@ export const HARMLESS: readonly string[] = [
   'https://example.com/users/12345?tab=keys&page=2',
   'see http://user:pass@proxy.example.com',
   join('AKI', 'AXXXXXXXXXXXXXXXX'),
+  // Names of variables, members and functions are not values.
+  'password = password2;',
+  'connect({ user, password: userPassword1, port })',
+  'token = request.token1',
+  'this.password = options?.password1',
+  'const X509_SUBJECT_TOKEN = exchangeX509Token(credentials)',
+  'import { findX509Credential } from "./x509-transport.js"',
+  "redact(['user.password', 'headers.cookie'])",
+  "colors = ['default', 'password', 'invisible']",
+  'if (typeof resetPassword === "function") resetPassword()',
+  'MovedAttribute("proxy_bypass", "urllib", "urllib.request")',
+  '// The token is explained in https://example.org/html/rfc6749#section-2.3.1',
+  'key: arn:aws:kms:us-east-1:111122223333:key/abcd1234-5678-90ab-cdef-000011112222',
+  'ssl_sig_ecdsa_secp256r1_sha256 = 0x0403',
+  'mongodb://username:password@host:1234',
+  'Basic training starts on Monday. The login machine is slow.',
+  '<password>$' + '{env.PASSWORD}</password>',
 ]
