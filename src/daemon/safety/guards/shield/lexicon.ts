@@ -8,7 +8,7 @@ export const LEXICON = {
     omit* dismiss* discard* abandon* supersede* cancel* evade* sidestep* nullif* overwrit* wipe erase* violat* defy defies
     disobey* pay_no_attention set_aside get_rid_of leave_aside put_aside break_free do_not_follow don't_follow not_follow
     stop_following rather_than_following instead_of_following
-    ignorier* vergiss vergessen missacht* uberschreib* umgeh* ubergeh* beacht*_nicht nicht_beachten ausser_acht
+    ignorier* vergiss vergessen missacht* uberschreib* umgeh* ubergeh* beachte_nicht beachtet_nicht nicht_beachten ausser_acht
     ignora* olvid* descart* omite* omitir pasa_por_alto no_sigas salta* desobedec*
     oubli* negliger neglige* ne_tiens_pas contourn* outrepass* fais_abstraction ne_suis_pas
     dimentica* scorda* trascur* tralascia* esquec* desconsider* desrespeit* burla*

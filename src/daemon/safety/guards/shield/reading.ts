@@ -1,5 +1,6 @@
 import { type CleanText, cleanLetters } from './letters.ts'
-import { readWords, type Words, withoutAccents } from './words.ts'
+import { withoutAccents } from './spelling.ts'
+import { readWords, type Words } from './words.ts'
 
 /** A text in all forms that the shield's layers read. */
 export type Reading = {

@@ -1,6 +1,7 @@
 import { isAscii } from '../view/characters.ts'
 import { wordsInLanguages } from './lexicon/languages.ts'
 import { type Concept, FUNCTION_WORDS, LEXICON } from './lexicon.ts'
+import { plainSpelling } from './spelling.ts'
 
 /** All concepts. The number of a concept is its index in this list. */
 export const CONCEPTS = Object.keys(LEXICON) as Concept[]
@@ -40,61 +41,6 @@ export const isSign = (symbol: number): boolean => symbol >= FIRST_SIGN_SYMBOL &
 const CACHED_WORDS = 20_000
 const LONGEST_WORD_CHARS = 48
 const PREFIX_KEY_CHARS = 3
-
-/**
- * Marks that only change the sound of a letter. The vowel signs of the scripts of South and Southeast Asia are also
- * marks, but they are letters of a word, so they are not included. The exceptions are nukta dots, which many people omit.
- */
-const ACCENTS =
-  /[\u093c\u09bc\u0a3c\u0abc]|(?:(?![\p{sc=Devanagari}\p{sc=Bengali}\p{sc=Gurmukhi}\p{sc=Gujarati}\p{sc=Oriya}\p{sc=Tamil}\p{sc=Telugu}\p{sc=Kannada}\p{sc=Malayalam}\p{sc=Sinhala}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}\p{sc=Tibetan}])\p{M})+/gu
-/** Letters that have no decomposition, and letters and signs that several languages write differently. */
-const SAME_LETTERS: Readonly<Record<string, string>> = {
-  ...{
-    ß: 'ss',
-    ł: 'l',
-    Ł: 'L',
-    đ: 'd',
-    Đ: 'D',
-    ð: 'd',
-    ø: 'o',
-    Ø: 'O',
-    æ: 'ae',
-    Æ: 'AE',
-    œ: 'oe',
-    Œ: 'OE',
-    ı: 'i',
-    þ: 'th',
-  },
-  ...{ ي: 'ی', ى: 'ی', ك: 'ک', ة: 'ه', ہ: 'ه', ھ: 'ه', '\u0640': '', '\u0901': '\u0902', '\u0981': '\u0982' },
-  ...{
-    '।': '.',
-    '॥': '.',
-    '۔': '.',
-    '։': '.',
-    '။': '.',
-    '។': '.',
-    '؟': '?',
-    '،': ',',
-    '؛': ';',
-    '‘': "'",
-    ʻ: "'",
-    ʼ: "'",
-  },
-}
-const OTHER_LETTERS = new RegExp(`[${Object.keys(SAME_LETTERS).join('')}]`, 'g')
-
-/** Returns the text without accents and width forms, in the original case. */
-export function withoutAccents(text: string): string {
-  if (isAscii(text)) return text
-  return text
-    .normalize('NFKD')
-    .replace(ACCENTS, '')
-    .normalize('NFC')
-    .replace(OTHER_LETTERS, (letter) => SAME_LETTERS[letter]!)
-}
-
-/** Returns the spelling that the lexicon and the compared texts use. */
-const plainSpelling = (text: string): string => withoutAccents(text).toLowerCase()
 
 const UNSPACED =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u
@@ -139,16 +85,14 @@ function makeIndex(): Index {
     functionWords: new Map(),
   }
   for (const [concept, name] of CONCEPTS.entries()) {
-    for (const written of plainSpelling(`${LEXICON[name]} ${wordsInLanguages(name)}`.replace(JOINERS, '')).split(
-      /\s+/,
-    )) {
-      if (written === '') continue
+    for (const written of entriesOf(name)) {
       const open = written.endsWith('*')
-      const entry = written.replaceAll('*', '')
-      const [first = '', ...rest] = entry.split('_')
-      if (UNSPACED.test(entry)) addUnspaced(made.unspaced, entry.replaceAll('_', ''), concept)
-      else if (rest.length > 0) addExpression(made.expressions, first, { rest, open, concept })
-      else if (open) listOf(made.prefixes, entry.slice(0, PREFIX_KEY_CHARS)).push({ prefix: entry, concept })
+      const entry = open ? written.slice(0, -1) : written
+      if (!isAscii(entry) && UNSPACED.test(entry)) addUnspaced(made.unspaced, entry.replaceAll('_', ''), concept)
+      else if (entry.includes('_')) {
+        const [first = '', ...rest] = entry.split('_')
+        listOf(made.expressions, first).push({ rest, open, concept })
+      } else if (open) listOf(made.prefixes, entry.slice(0, PREFIX_KEY_CHARS)).push({ prefix: entry, concept })
       else listOf(made.exact, entry).push(concept)
     }
   }
@@ -161,13 +105,10 @@ function makeIndex(): Index {
   return made
 }
 
-function addExpression(expressions: Index['expressions'], first: string, added: Expression): void {
-  const known = listOf(expressions, first)
-  const isAdded = known.some(
-    ({ rest, open, concept }) =>
-      concept === added.concept && open === added.open && rest.join(' ') === added.rest.join(' '),
-  )
-  if (!isAdded) known.push(added)
+/** Returns the entries of a concept in plain spelling, each once, because languages share words. */
+function entriesOf(name: Concept): Set<string> {
+  const written = `${LEXICON[name]} ${wordsInLanguages(name)}`.replace(JOINERS, '')
+  return new Set(plainSpelling(written).trim().split(/\s+/))
 }
 
 function addUnspaced(unspaced: Index['unspaced'], entry: string, concept: number): void {
@@ -179,9 +120,11 @@ function addUnspaced(unspaced: Index['unspaced'], entry: string, concept: number
 }
 
 function listOf<Value>(map: Map<string, Value[]>, key: string): Value[] {
-  const found = map.get(key) ?? []
-  map.set(key, found)
-  return found
+  const known = map.get(key)
+  if (known) return known
+  const made: Value[] = []
+  map.set(key, made)
+  return made
 }
 
 function entryOf(word: string): Entry {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { findPhrases } from '../../../../../src/daemon/safety/guards/shield/phrases.ts'
 import { readText } from '../../../../../src/daemon/safety/guards/shield/reading.ts'
+import { CONCEPTS } from '../../../../../src/daemon/safety/guards/shield/words.ts'
 
 /** For each language: a plain override, a plain extraction, and an everyday sentence. */
 const SENTENCES: Record<string, readonly [override: string, extraction: string, everyday: string]> = {
@@ -243,5 +244,36 @@ describe.each(Object.entries(SENTENCES))('the phrases of %s', (_language, [overr
   })
   test('an everyday sentence contains no phrase', () => {
     expect(confidenceOf(everyday)).toBe(0)
+  })
+})
+
+const conceptsOf = (text: string): string[] =>
+  readText(text)
+    .words.concepts.flat()
+    .map((concept) => CONCEPTS[concept]!)
+
+describe('spelling', () => {
+  test.each([
+    ['a letter without a decomposition is its Latin letter', 'złam', 'zlam'],
+    ['an article and prepositions are not part of an Arabic word', 'وبالتعليمات', 'تعليمات'],
+    ['an article and prepositions are not part of a Hebrew word', 'ומההוראות', 'הוראות'],
+    ['Arabic and Persian letters are the same', 'كلمة السر', 'کلمه السر'],
+    ['joiners are not part of a Persian word', 'بی‌قید', 'بیقید'],
+  ])('%s', (_promise, written, other) => {
+    expect(conceptsOf(written)).toEqual(conceptsOf(other))
+    expect(conceptsOf(other)).not.toEqual([])
+  })
+
+  test('a vowel sign makes another word: "in" is not "I"', () => {
+    expect(conceptsOf('मैं')).toContain('ME')
+    expect(conceptsOf('में')).toEqual([])
+  })
+
+  test('an everyday English word is no word of another language', () => {
+    expect(conceptsOf('The vase, the recipe and the price of the cake, sir, in the Emirates')).toEqual([])
+  })
+
+  test('unknown Thai letters count as words of several letters', () => {
+    expect(readText('ร้านเปิดถึงหกโมง').words.words.length).toBeLessThan(6)
   })
 })

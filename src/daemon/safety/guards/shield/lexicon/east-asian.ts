@@ -1,3 +1,4 @@
+// This file is long, because it is one flat table of words per language.
 import type { LanguageWords } from './types.ts'
 
 /** Words of languages of East and Southeast Asia, in addition to those in ../lexicon.ts. */

@@ -1,3 +1,4 @@
+// This file is long, because it is one flat table of words per language.
 import type { LanguageWords } from './types.ts'
 
 /** Words of Germanic and Romance languages, in addition to those in ../lexicon.ts. */
@@ -36,7 +37,7 @@ export const GERMANIC_AND_ROMANCE: LanguageWords = {
     OVERRIDE: `negeer* vergeet laat_achterwege sla_over omzeil* overschrijf* overtreed* doe_alsof_je_geen trek_je_niets_aan lap_aan_je_laars
       hou_je_niet houd_je_niet volg_niet schuif_opzij gooi_alles ingetrokken overboord`,
     PRIOR: 'voorgaand* eerder eerdere vorig voorafgaand* hierboven bovenstaand* oorspronkelijk* tot_nu_toe',
-    ALL: 'al_je al_jouw al_de al_het alles elke',
+    ALL: 'al_je al_jouw al_de al_het alles',
     INSTR:
       'instructies opdrachten aanwijzing* voorschrift* bevel bevelen systeemprompt* systeeminstructie* systeembericht* opgedragen',
     RULES: 'regels beleid richtlijnen gedragsregel*',
@@ -59,7 +60,7 @@ export const GERMANIC_AND_ROMANCE: LanguageWords = {
     URGENT: 'belangrijk* dringend* onmiddellijk let_op spoed',
     AUTHORITY: 'leidinggevende* directeur gemachtigd* geautoriseerd*',
     CONTEXT: 'bericht* tekst* gesprek*',
-    ENCODE: 'achterstevoren omgekeerd* versleutel* coder*',
+    ENCODE: 'achterstevoren omgekeerd* versleutel* codeer*',
     HYPOTH: 'verhaal verhalen verzonnen hypothetisch* denkbeeldig*',
     PERSONALDATA: 'adres klantgegevens persoonsgegevens rekeningnummer* gegevens',
   },
@@ -111,9 +112,9 @@ export const GERMANIC_AND_ROMANCE: LanguageWords = {
       'utan_regler utan_begränsning* utan_restriktion* utan_filter utan_censur utan_spärrar ocensurerad* ofiltrerad* obegränsad* gränslös*',
     REFUSE: 'vägra* avböj*',
     COMPLY: 'måste alltid aldrig skall_du lyd lyda',
-    NEG: 'inte ingen inga inget utan aldrig',
+    NEG: 'inte ingen inget utan aldrig',
     YOU: 'dina ditt ert du_är du_ska du_måste du_har du_kan din_systemprompt din_instruktion',
-    ME: 'jag mig mina mitt',
+    ME: 'jag mig mitt',
     RESPOND: 'svara* svaret svarar',
     SEND: 'skicka* vidarebefordra* mejla*',
     NEW: 'nya följande nedan istället i_stället',
@@ -241,7 +242,7 @@ export const GERMANIC_AND_ROMANCE: LanguageWords = {
     AUTHORITY: 'directeur directrice responsable_securite superieur habilite*',
     HYPOTH: 'conte recit hypothetique* supposons fictif fictive',
     ENCODE: 'a_l_envers encode* code_en lettre_par_lettre chiffre_en crypte*',
-    PERSONALDATA: 'donnees_personnelles coordonnees clients adresses comptes',
+    PERSONALDATA: 'donnees_personnelles coordonnees adresses comptes',
     ANYTHING: "tout_ce_que n'importe_quoi",
   },
   es: {
@@ -250,7 +251,7 @@ export const GERMANIC_AND_ROMANCE: LanguageWords = {
     PRIOR: 'anteriores precedentes arriba iniciales originales recibidas dadas hasta_el_momento',
     INSTR:
       'instrucciones indicaciones ordenes directivas prompt_del_sistema mensaje_del_sistema te_dijeron te_ordenaron ordenaron te_mandaron',
-    RULES: 'normas norma politicas directrices',
+    RULES: 'normas politicas directrices',
     LIMITS: 'restricciones limitaciones limites filtros barreras censura',
     REVEAL: 'revela revele revelame desvela divulga filtrame confiesa delata dime_el_secreto',
     SHOW: `muestra muestre muestrame ensena ensename imprime repite repita escribe escriba dame deme digame cuentame recita enumera traduce copia
@@ -299,7 +300,7 @@ export const GERMANIC_AND_ROMANCE: LanguageWords = {
     SEND: 'envie envia reencaminhe encaminhe encaminha mande manda remeta',
     NEW: 'novas novos seguintes abaixo em_vez_disso',
     AUTHORITY: 'gerente diretor diretora autorizado autorizada supervisor*',
-    HYPOTH: 'conto romance relato hipotetic* ficticio suponha suponhamos',
+    HYPOTH: 'conto relato hipotetic* ficticio suponha suponhamos',
     ENCODE: 'de_tras_para_frente de_tras_para_a_frente ao_contrario codificad* soletr* letra_por_letra',
     PERSONALDATA: 'dados_pessoais enderecos contas clientes',
     ANYTHING: 'qualquer_coisa tudo_o_que',
@@ -319,7 +320,7 @@ export const GERMANIC_AND_ROMANCE: LanguageWords = {
   },
   it: {
     OVERRIDE: `ignora ignori ignorate ignorare dimentica dimentichi dimenticate dimenticati scordati tralascia trascura aggira aggirate scavalca annulla
-      infrangi viola non_seguire non_rispettare lascia_perdere lascia_stare metti_da_parte disobbedisci salta_le annullat* butta_via revocat*`,
+      infrangi non_seguire non_rispettare lascia_perdere lascia_stare metti_da_parte disobbedisci salta_le annullat* butta_via revocat*`,
     PRIOR: "precedenti precedente sopra iniziali originali ricevute finora prima_d'ora di_cui_sopra",
     INSTR:
       'istruzioni istruzione comandi ordini direttive indicazioni prompt_di_sistema messaggio_di_sistema consegne ti_hanno_detto ti_hanno_ordinato ordinato',
@@ -369,10 +370,10 @@ export const GERMANIC_AND_ROMANCE: LanguageWords = {
     ME: "m'",
     RESPOND: 'respon contesta resposta respostes responeu',
     SEND: "envia envia'm reenvia tramet",
-    NEW: 'noves nous següents següent a_continuació en_lloc_d',
+    NEW: 'noves següents següent a_continuació en_lloc_d',
     URGENT: 'urgent important immediatament atenció',
     COMPLY: 'obeeix sempre',
-    PERSONALDATA: 'dades_personals adreces comptes clients',
+    PERSONALDATA: 'dades_personals adreces comptes',
     HYPOTH: 'conte hipotètic* suposem',
     ENCODE: 'al_revés codific* lletra_per_lletra',
     AUTHORITY: 'cap_de_seguretat director autoritzat*',

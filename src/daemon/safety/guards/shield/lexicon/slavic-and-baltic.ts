@@ -1,3 +1,4 @@
+// This file is long, because it is one flat table of words per language.
 import type { LanguageWords } from './types.ts'
 
 /** Words of Slavic and Baltic languages, in addition to those in ../lexicon.ts. */
@@ -57,7 +58,7 @@ export const SLAVIC_AND_BALTIC: LanguageWords = {
     REFUSE: 'odmít* odmítn*',
     COMPLY: 'musíš vždy nikdy poslechni poslouchej',
     NEG: 'bez nikdy nikomu žádný žádná žádné žádných',
-    YOU: 'tvoje tvé tvůj tvých tvou svoje své svých svůj jsi musíš vaše vašich',
+    YOU: 'tvoje tvé tvůj tvých tvou svoje své svých svůj jsi musíš vašich',
     ME: 'mně mne moje můj jsem',
     RESPOND: 'odpověz* odpovídej* odpověď*',
     SEND: 'pošli* odešli* přepošli* zašli*',
@@ -92,7 +93,7 @@ export const SLAVIC_AND_BALTIC: LanguageWords = {
     REFUSE: 'odmiet* odmietn*',
     COMPLY: 'musíš vždy nikdy poslúchni',
     NEG: 'bez žiadn* nikdy nikomu',
-    YOU: 'tvoje tvoj tvojich tvoju svoje svojich svoj ti_bol musíš vaše vašich',
+    YOU: 'tvoje tvoj tvojich tvoju svoje svojich svoj ti_bol musíš vašich',
     ME: 'mne moje môj',
     RESPOND: 'odpovedz* odpovedaj* odpoveď*',
     SEND: 'pošli* odošli* prepošli* zašli*',
@@ -137,7 +138,7 @@ export const SLAVIC_AND_BALTIC: LanguageWords = {
     CONTEXT: 'poruk* tekst* dokument* razgovor*',
     TASK: 'zadatak zadatk* zadać*',
     PERSONALDATA: 'osobne_podatke lične_podatke podatke_klijenata korisnika adrese račun*',
-    HYPOTH: 'prič* hipotetsk*',
+    HYPOTH: 'hipotetsk* priča priču',
     ENCODE: 'unatrag unazad šifrir* kodiraj* obrnut* slovo_po_slovo',
     MODE: 'način_rada režim*',
     ANYTHING: 'bilo_što bilo_šta',
@@ -397,14 +398,14 @@ export const SLAVIC_AND_BALTIC: LanguageWords = {
     PERSONA: 'izliecies* tēlo* iedomājies* iztēlojies* uzvedies_kā',
     FROMNOW: 'no_šī_brīža turpmāk_tu no_tagad tagad_tu_esi tu_tagad_esi',
     UNBOUND: 'bez_ierobežojumiem bez_noteikumiem bez_filtriem bez_cenzūras bez_jebkādiem neierobežot* necenzēt*',
-    REFUSE: 'atsak* atteik*',
+    REFUSE: 'atteik* atsakies atsakieties',
     COMPLY: 'tev_jā vienmēr nekad paklausi*',
     NEG: 'bez nekād* nekad nevienam nav',
     YOU: 'tavus tavas tavi tavu tavs tava savus savas savu tev jūsu tu_esi',
     ME: 'manu mans es_esmu',
     RESPOND: 'atbildi* atbild*',
     SEND: 'nosūti* pārsūti* aizsūti* atsūti*',
-    NEW: 'jauni jaunas jaunus jaunie šādus turpmāk* tā_vietā zemāk nākam*',
+    NEW: 'jauni jaunas jaunus jaunie šādus turpmāk* tā_vietā zemāk nākamo nākamos',
     URGENT: 'steidzami svarīgi nekavējoties uzmanību',
     AUTHORITY: 'priekšniek* direktor* pilnvarot* vadītāj*',
     CONTEXT: 'ziņojum* tekst* dokument* sarun*',
