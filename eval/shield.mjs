@@ -29,6 +29,7 @@ const CHANGED_ROWS = 300
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const CORPUS_FOLDER = path.join(root, 'eval/corpus')
+const BLIND_FILES = ['office-requests.jsonl', 'office-documents.jsonl']
 /** Hand-written short commands and attacks for evaluation. Training excludes them. */
 const SHORT_COMMANDS_FILE = path.join(root, 'test/fixtures/shield/short-commands.tsv')
 
@@ -41,10 +42,33 @@ export async function evaluateShield({ dir, sets, train: trains, print }) {
   const options = trained ? { classifier: trained.classifier } : {}
   const measured = measureShipped(rows, sets, print, options)
   measured.shortCommands = measureShortCommands(print, options)
+  measured.blind = measureBlind(print, options)
   measured.changed = measureChanged(rows, print, options)
   if (!trained) return measured
   trainer.writeTraining(rows, trained, measured)
   return { ...measured, leftOut: trained.leftOut }
+}
+
+/**
+ * Measures harmless texts whose author did not know the rules of the shield. They are only measured: neither training
+ * nor thresholds use them.
+ */
+function measureBlind(print, options) {
+  return Object.fromEntries(
+    BLIND_FILES.map((file) => {
+      const rows = readFileSync(path.join(root, 'test/fixtures/shield', file), 'utf8')
+        .trim()
+        .split('\n')
+      const risks = rows.map((line) => {
+        const { text, source = 'user' } = JSON.parse(line)
+        return scanText(text, { ...options, source }).riskScore
+      })
+      const atBlock = risks.filter((risk) => risk >= BLOCK_SCORE).length
+      const atFlag = risks.filter((risk) => risk >= FLAG_SCORE).length
+      print(`${file}: ${atBlock} of ${rows.length} at BLOCK, ${atFlag} at FLAG or more`)
+      return [file, { rows: rows.length, atBlock, atFlag }]
+    }),
+  )
 }
 
 function readShortCommands() {
