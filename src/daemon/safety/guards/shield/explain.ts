@@ -1,9 +1,9 @@
 // Explains a scan to people: what the layers found in each piece of the text.
 import { SHIELD_EXPLAINED_PIECES } from '../../../../shared/spec-limits.ts'
+import type { ShieldCategory } from '../../../../shared/wire/shield.ts'
 import type { Classifier } from './classifier.ts'
 import { dataEvidence, type Evidence, firstOfEach, markEvidence, phraseEvidence, riskOf, short } from './evidence.ts'
 import type { TextFeatures } from './features.ts'
-import type { Judgement } from './judge.ts'
 import type { Block, PartReading } from './readings.ts'
 import type { TextSource } from './source.ts'
 import type { Piece } from './units.ts'
@@ -41,7 +41,7 @@ export type Explanation = {
   builtInScore: number
   /** The result of the operator's model. Null if it did not answer. */
   model?: { probability: number | null }
-  judge?: Judgement & { readAll: boolean }
+  judge?: { attack: boolean; category: ShieldCategory | null; confidence: number; readAll: boolean }
 }
 
 /** The pieces of a part that people read: the smallest pieces, which together cover it, and the one that decides. */
