@@ -19,6 +19,7 @@ options
   --embeddings URL  retrieval: also search by meaning; base URL of an OpenAI-compatible API, without /embeddings
   --model NAME      retrieval: the embedding model; AIGW_EVAL_API_KEY contains its key
   --train           shield: train first, also once without each set, and write the weights
+  --reports FILE    shield: only the texts of this file, written by "aigw shield report"; needs no data sets
   --postgres URL    retrieval: an empty PostgreSQL database (default: SQLite in a temporary directory)
   --out FILE        write all figures as JSON
   --no-build        use dist/ as it is
@@ -41,6 +42,7 @@ const OPTIONS = {
   embeddings: { type: 'string' },
   model: { type: 'string', default: 'default' },
   train: { type: 'boolean', default: false },
+  reports: { type: 'string' },
   postgres: { type: 'string' },
   out: { type: 'string' },
   'no-build': { type: 'boolean', default: false },
@@ -56,7 +58,11 @@ async function main() {
     return values.help ? 0 : 2
   }
   const dir = process.env.AIGW_EVAL_DIR ?? path.join(root, '..', 'shared', 'eval')
-  if (!existsSync(dir)) {
+  if (values.reports !== undefined && !existsSync(values.reports)) {
+    process.stderr.write(`${values.reports} does not exist. Write it with: aigw shield report\n`)
+    return 2
+  }
+  if (values.reports === undefined && !existsSync(dir)) {
     process.stderr.write(`${dir} does not exist. Set AIGW_EVAL_DIR to the folder of the data sets.\n`)
     return 2
   }
@@ -75,6 +81,7 @@ async function main() {
       key: process.env.AIGW_EVAL_API_KEY,
     },
     train: values.train,
+    reports: values.reports,
     postgres: values.postgres,
     print: (line) => process.stdout.write(`${line}\n`),
   })

@@ -1,11 +1,12 @@
 // Measures the prompt shield on development sets. Scans each row in the same way as the gateway, with the row's source.
-// Run: npm run eval -- shield [--train]
+// Run: npm run eval -- shield [--train] [--reports FILE]
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { scanText } from '../dist/daemon/safety/guards/shield/scan.js'
 import { mean, percentile } from './collections.mjs'
 import { randomOf } from './shield-grammar.mjs'
+import { measureReports, readReports } from './shield-reports.mjs'
 import { carriersOf, isAttack, isBenign, isCounted, keyOf, readCorpus, readSets, wrapped } from './shield-rows.mjs'
 import { TRANSFORMATIONS } from './shield-transformations.mjs'
 
@@ -34,7 +35,8 @@ const BLIND_FILES = ['office-requests.jsonl', 'office-documents.jsonl']
 const SHORT_COMMANDS_FILE = path.join(root, 'test/fixtures/shield/short-commands.tsv')
 
 /** Prints the tables and returns the figures of each set, by name. */
-export async function evaluateShield({ dir, sets, train: trains, print }) {
+export async function evaluateShield({ dir, sets, train: trains, reports, print }) {
+  if (reports !== undefined) return { reports: measureReports(readReports(reports), scanText, print) }
   const rows = [...readSets(path.join(dir, 'injection')), ...readCorpus(CORPUS_FOLDER)]
   const excluded = new Set(readShortCommands().map(({ text }) => keyOf(text)))
   const trainer = trains ? await import('./shield-trainer.mjs') : undefined

@@ -216,6 +216,8 @@ export const POLICY_BLOCK_THRESHOLD = { min: 1, max: 10_000 } as const
 // Prompt shield. All ours.
 /** Maximum number of system prompt snippets that one scan of an output may search for. */
 export const SHIELD_SNIPPETS = 20
+/** Maximum number of pieces in the explanation of a scan. */
+export const SHIELD_EXPLAINED_PIECES = 200
 /**
  * Maximum number of custom shield policies of one tenant. The number is limited because the list shows all policies.
  */

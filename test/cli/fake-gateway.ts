@@ -286,6 +286,19 @@ export const shieldScan = (more: object = {}) => ({
   ...more,
 })
 
+export const shieldExplanation = (text: string) => {
+  const finding = { layer: 'regex', pattern: text, category: text, confidence: 0.9, matched: text }
+  const place = { start: 0, end: text.length, hiddenBy: null, text, words: 2 }
+  return {
+    source: 'user',
+    pieces: [{ ...place, riskScore: 3, probability: 0.1, decides: true, findings: [finding] }],
+    omittedPieces: 0,
+    findings: [],
+    calibration: { pieces: 1, scoreAsOnePiece: 3 },
+    builtInScore: 3,
+  }
+}
+
 /** The secret of every key that the fake gateway makes. */
 export const SECRET = `sk-${'b2'.repeat(32)}`
 
@@ -594,7 +607,7 @@ const DEFAULTS: Record<string, Script> = {
     },
   }),
   'POST /api/external/policy-check': json(200, policyChecks()),
-  'POST /api/external/prompt-shield/scan': json(200, shieldScan()),
+  'POST /api/external/prompt-shield/scan': json(200, shieldScan({ explanation: shieldExplanation('hi') })),
   'GET /api/admin/prompt-shield-policies': json(200, { success: true, policies: [shieldPolicyNamed('Ours')] }),
   'POST /api/admin/prompt-shield-policies': changed(201, { policy: shieldPolicyNamed('Ours') }),
   [`GET ${SHIELD_POLICY}`]: json(200, { success: true, policy: shieldPolicyNamed('Ours') }),

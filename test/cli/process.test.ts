@@ -63,6 +63,8 @@ const SIGNATURE = sign(SIGNED, [SIGNED.toString().trim()], Number(SIGNED_AT))
 /** A directory that is made and replaced. */
 const EXPORTED = join(tmpdir(), `aigw-cli-export-${process.pid}`)
 afterAll(() => rm(EXPORTED, { recursive: true, force: true }))
+const REPORTS = join(tmpdir(), `aigw-cli-reports-${process.pid}.jsonl`)
+afterAll(() => rm(REPORTS, { force: true }))
 
 type Sample = {
   words: string[] /** What stdout holds: data in any format, a text of its own, or nothing. */
@@ -141,6 +143,8 @@ const SAMPLES: Record<string, Sample> = {
   'policies diff': { words: ['internal', 'ours'], prints: 'data' },
   'policies check': { words: [SIGNED_FILE, '-m', 'local/extract'], prints: 'data' },
   'shield check': { words: [SIGNED_FILE], prints: 'data' },
+  'shield explain': { words: ['-f', SIGNED_FILE], prints: 'data' },
+  'shield report': { words: ['--miss', 'hi', '--to', REPORTS], prints: 'data' },
   'shield policies list': { words: [], prints: 'data' },
   'shield policies show': { words: ['ours'], prints: 'data' },
   'shield policies create': { words: ['Ours', '--set', 'sensitivity=strict'], prints: 'data' },

@@ -89,6 +89,8 @@ const policies: Entry[] = [
 
 const shield: Entry[] = [
   one('check', 'Scan a text with the prompt shield', () => import('./shield/check.ts')),
+  one('explain', 'Show what the prompt shield finds in each piece of a text', () => import('./shield/explain.ts')),
+  one('report', 'Add a false alarm or a missed attack to a local file', () => import('./shield/report.ts')),
   {
     name: 'policies',
     aliases: ['policy'],
@@ -261,7 +263,7 @@ export const COMMAND_GROUPS: Group[] = [
     title: 'Security:',
     entries: [
       noun('policies', 'SMLTP policies: list, show, create, update, delete, activate, diff, check', policies, 'policy'),
-      { name: 'shield', summary: 'The prompt shield: check, policies', verbs: shield },
+      { name: 'shield', summary: 'The prompt shield: check, explain, report, policies', verbs: shield },
       noun('guard-rules', 'Rules about secrets and personal data: list, create, simulate …', guardRules),
       noun('incidents', 'Findings of guards: list, show, counts', incidents),
       noun('receipts', 'Signed receipts of requests: show, verify', receipts),

@@ -10,6 +10,19 @@ import { readStdin } from '../io.ts'
 export const addTextArgument = (command: Command): Command =>
   command.argument('[file]', "the text, as UTF-8; '-' or nothing for stdin", '-')
 
+/** Adds an argument for the input text itself, and `-f` for a file with it. */
+export const addTextOrFile = (command: Command): Command =>
+  command
+    .argument('[text]', "the text; '-' or nothing for stdin")
+    .option('-f, --file <path>', "read the text from a file, '-' for stdin")
+
+/** Returns the text of `addTextOrFile`. Throws a usage error like `readTextInput`, and if both are given. */
+export function readTextOrFile(context: CliContext, text: string | undefined, file?: string): Promise<string> {
+  if (text !== undefined && file !== undefined) throw usageError('give either a text or --file, not both')
+  if (text === undefined || text === '-') return readTextInput(context, file ?? '-')
+  return Promise.resolve(toContent(text, 'the text'))
+}
+
 /**
  * Returns the text of a file (or of stdin for `-`) and removes final line breaks. Throws a usage error if the text is
  * empty or longer than the maximum prompt, or if stdin is a terminal.
@@ -21,6 +34,10 @@ export async function readTextInput({ io }: CliContext, file: string): Promise<s
   }
   const text =
     file === '-' ? toUtf8(await readStdin(io, MESSAGE_CONTENT_BYTES, 'the text'), from) : await readText(file)
+  return toContent(text, from)
+}
+
+function toContent(text: string, from: string): string {
   const content = text.replace(/[\r\n]+$/, '')
   if (content.trim() === '') throw usageError(`${from} contains no text`)
   if (Buffer.byteLength(content) > MESSAGE_CONTENT_BYTES) {

@@ -10,6 +10,8 @@ export const SHIELD_VERDICTS = ['ALLOW', 'LOG', 'FLAG', 'BLOCK'] as const
 export const SHIELD_MODES = ['blocking', 'monitor'] as const
 /** Each layer includes the previous layers. */
 export const SHIELD_LAYERS = ['regex', 'heuristic', 'ml', 'llm'] as const
+/** The origins of a text. The shield's classifier was trained with this order. */
+export const SHIELD_SOURCES = ['user', 'tool', 'retrieved', 'system', 'output'] as const
 /** Categories of attacks, and their descriptions for people. */
 export const SHIELD_CATEGORIES = {
   prompt_injection: 'Prompt injection',
@@ -23,6 +25,7 @@ export const SHIELD_CATEGORIES = {
 } as const
 export type ShieldCategory = keyof typeof SHIELD_CATEGORIES
 export type ShieldVerdict = (typeof SHIELD_VERDICTS)[number]
+export type ShieldSource = (typeof SHIELD_SOURCES)[number]
 export type ShieldLayer = (typeof SHIELD_LAYERS)[number]
 
 const CATEGORY_NAMES = Object.keys(SHIELD_CATEGORIES) as ShieldCategory[]
@@ -132,8 +135,14 @@ const scanOptions = z.object(
     policy: optional(label('options.policy', NAME_CHARS)).meta({
       description: 'A prompt shield policy that a chat of this key may request (ours)',
     }),
+    source: optional(oneOf('options.source', SHIELD_SOURCES)).meta({
+      description: 'The origin of the text; default: `user` (ours)',
+    }),
+    explain: optional(flag('options.explain')).meta({
+      description: 'True also returns `explanation`: what each layer found in each piece of the text (ours)',
+    }),
   },
-  { error: 'options must be an object {sensitivityLevel, detectionLayers, returnDetails, policy}' },
+  { error: 'options must be an object {sensitivityLevel, detectionLayers, returnDetails, policy, source, explain}' },
 )
 const scanContext = z.object(
   {
@@ -167,6 +176,50 @@ const finding = {
   confidence: z.number().meta({ description: '0 to 1' }),
 }
 
+const position = z.int().nullable()
+const explainedPiece = z.object({
+  start: position.meta({ description: 'Offset in UTF-16 code units. Null if the shield read a changed text here' }),
+  end: position,
+  hiddenBy: z.string().nullable().meta({ description: 'The encoding that hid this piece in the text' }),
+  text: z.string().meta({ description: 'The beginning of the piece as the shield read it, at most 80 characters' }),
+  words: z.int(),
+  riskScore: finding.riskScore,
+  probability: z
+    .number()
+    .nullable()
+    .meta({ description: "The classifier's result, 0 to 1. Null without the layer `ml`" }),
+  decides: z.boolean().meta({ description: 'True for the piece with the highest score' }),
+  findings: z.array(detail),
+})
+
+const explanation = z.object({
+  source: z.enum(SHIELD_SOURCES),
+  pieces: z.array(explainedPiece).meta({
+    description: 'The sentences of the text in their order, and the piece that decides, which may be larger',
+  }),
+  omittedPieces: z.int().meta({ description: 'How many sentences with lower scores are not shown' }),
+  findings: z.array(detail).meta({ description: 'Findings about the whole text, such as an encoding' }),
+  calibration: z.object({
+    pieces: z.int().meta({ description: 'How many pieces of all sizes were scored' }),
+    scoreAsOnePiece: z.number().nullable().meta({
+      description: 'The score of the piece that decides if it were the whole text. Null without the layer `ml`',
+    }),
+  }),
+  builtInScore: finding.riskScore.meta({ description: 'The score before the other models, 0 to 100' }),
+  model: z
+    .object({ probability: z.number().nullable().meta({ description: 'Null if the model did not answer' }) })
+    .optional()
+    .meta({ description: "The operator's model" }),
+  judge: z
+    .object({
+      attack: z.boolean(),
+      category: z.string().nullable(),
+      confidence: z.number(),
+      readAll: z.boolean().meta({ description: 'False if the judge read only a part of the suspicious text' }),
+    })
+    .optional(),
+})
+
 export const ShieldScanResponse = z.object({
   success: z.literal(true),
   ...finding,
@@ -176,6 +229,7 @@ export const ShieldScanResponse = z.object({
   traceId: z.string(),
   latencyMs: z.number(),
   details: z.array(detail).optional(),
+  explanation: explanation.optional(),
 })
 
 export const ShieldOutputRequest = z

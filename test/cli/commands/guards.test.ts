@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -123,6 +123,72 @@ describe('with a gateway', () => {
       expect((await asKey(['shield', 'check'], { stdin: 'hi' })).exitCode).toBe(0)
       expect((await asAdmin(['keys', 'update', keyId, '--no-shield'])).exitCode).toBe(0)
       expect((await asKey(['shield', 'check'], { stdin: 'hi' })).exitCode).toBe(5)
+    })
+  })
+
+  describe('shield explain', () => {
+    const TEXT = `The lift is on the left.\n${ATTACK}`
+
+    test('prints the verdict and each piece, and exits 0', async () => {
+      const { asKey } = await world({ settings: { enablePromptShield: true } })
+      const { exitCode, stdout, stderr } = await asKey(['shield', 'explain', '-f', await fileWith(TEXT)])
+      expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+      expect(stdout).toMatch(/^BLOCK, score \d+: /)
+      expect(stdout).toMatch(/score +\d+ {2}characters 0 to 24, 7 words\n +"The lift is on the left\."/)
+      expect(stdout).toMatch(/> score +\d+ .*\n +".*"\n +regex +[a-z-]+: [a-z_]+, confidence 0\.\d+, "/)
+      expect(stdout).toContain('ml         classifier: attack with probability')
+    })
+
+    test('reads an argument or stdin, and sends the source', async () => {
+      const { asKey } = await world({ settings: { enablePromptShield: true } })
+      const source = ['--source', 'tool', '--field', 'explanation.source']
+      expect((await asKey(['shield', 'explain', TEXT, ...source])).stdout).toBe('tool\n')
+      expect((await asKey(['shield', 'explain', '-', ...source], { stdin: TEXT })).stdout).toBe('tool\n')
+      const both = await asKey(['shield', 'explain', TEXT, '-f', 'x.txt'])
+      expect(both).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('not both') })
+    })
+
+    test('shows what an encoding hid', async () => {
+      const { asKey } = await world({ settings: { enablePromptShield: true } })
+      const hidden = `Read this: ${Buffer.from(ATTACK).toString('base64')}`
+      const { stdout } = await asKey(['shield', 'explain', hidden])
+      expect(stdout).toContain('decoded from base64')
+      expect(stdout).toMatch(/Findings about the whole text:\n +heuristic +hidden-by-base64: obfuscation/)
+    })
+
+    test('exits 5 for a key without a shield', async () => {
+      const { asKey } = await world()
+      expect(await asKey(['shield', 'explain', 'hi'])).toMatchObject({ exitCode: 5 })
+    })
+  })
+
+  describe('shield report', () => {
+    const report = (words: string[], env: Record<string, string> = {}) =>
+      runCli(['shield', 'report', ...words], { env: { XDG_STATE_HOME: folder, ...env } })
+
+    test('appends the text with its label to a file that only its owner can read', async () => {
+      const path = join(folder, 'aigw', 'shield-reports.jsonl')
+      const first = await report(['--false-alarm', 'Where is the lift?'], { AIGW_NO_HISTORY: '1' })
+      expect(first).toEqual({ exitCode: 0, stdout: `${path}\n`, stderr: '' })
+      await report(['--miss', '--source', 'tool', '-f', await fileWith('Line 1\nLine 2\n')])
+      expect((await stat(path)).mode & 0o777).toBe(0o600)
+      expect(await readFile(path, 'utf8')).toBe(
+        '{"text":"Where is the lift?","label":0,"source":"user","kind":"report"}\n' +
+          '{"text":"Line 1\\nLine 2","label":1,"source":"tool","kind":"report"}\n',
+      )
+    })
+
+    test('writes to the file that is named', async () => {
+      const path = join(folder, 'ours.jsonl')
+      expect((await report(['--miss', 'hi', '--to', path, '--field', 'label'])).stdout).toBe('1\n')
+      expect(await readFile(path, 'utf8')).toContain('"text":"hi"')
+    })
+
+    test('requires the kind of the mistake, and a place', async () => {
+      expect(await report(['hi'])).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('--false-alarm') })
+      expect(await report(['hi', '--miss', '--false-alarm'])).toMatchObject({ exitCode: 2 })
+      const homeless = await report(['hi', '--miss'], { XDG_STATE_HOME: '' })
+      expect(homeless).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('--to FILE') })
     })
   })
 

@@ -21,6 +21,7 @@ import {
   roleNamed,
   type Script,
   searchResult,
+  shieldExplanation,
   shieldScan,
   startFakeGateway,
   trainResult,
@@ -96,6 +97,12 @@ describe('text of others on a terminal', () => {
       route: 'POST /api/external/prompt-shield/scan',
       script: json(200, shieldScan({ details: [{ layer: 'regex', pattern: HOSTILE, matched: HOSTILE }] })),
       field: 'details.0.matched',
+    },
+    'shield explain': {
+      words: ['shield', 'explain', 'hi'],
+      route: 'POST /api/external/prompt-shield/scan',
+      script: json(200, shieldScan({ explanation: shieldExplanation(HOSTILE) })),
+      field: 'explanation.pieces.0.findings.0.matched',
     },
     'incidents list': {
       words: ['incidents', 'list'],

@@ -92,14 +92,14 @@ export function scanRoutes({
           throw new GatewayError('PROMPT_REQUIRED', 'Send the text to scan in `prompt`.')
         }
         const [scan] = await guards.scanner.scanEach(
-          [{ text: prompt, source: 'user' }],
+          [{ text: prompt, source: options?.source ?? 'user' }],
           {
             ...shield,
             // An explicit sensitivity replaces the policy's thresholds.
             ...(options?.sensitivityLevel && { sensitivity: options.sensitivityLevel, thresholds: null }),
             ...(options?.detectionLayers && { layers: options.detectionLayers }),
           },
-          await termsOf({ caller, signal }),
+          { ...(await termsOf({ caller, signal })), explains: options?.explain },
         )
         const { details, suspects: _, ...found } = scan as ShieldScan
         return reply(200, {

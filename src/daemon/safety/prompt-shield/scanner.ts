@@ -41,6 +41,8 @@ export type ScanTerms = JudgeTerms & {
    * True if the response shows the findings. Such a scan bypasses the cache, because the cache contains only scores.
    */
   wantsDetails?: boolean | undefined
+  /** True if the scans also return explanations. Only with `wantsDetails`, because explanations contain text. */
+  explains?: boolean | undefined
 }
 
 /**
@@ -142,7 +144,7 @@ export function createShieldScanner({
   }
 
   async function scanAlone(scanned: ScannedText, policy: ShieldPolicyDocument, terms: ScanTerms): Promise<Known> {
-    const options = toOptions(policy, scanned.source)
+    const options = { ...toOptions(policy, scanned.source), explains: terms.explains }
     const asksModel = model !== undefined && usesClassifier(policy)
     const isCached = !terms.wantsDetails && (asksModel || hasJudge(policy) || scanned.text.length >= CACHED_CHARS)
     const key = isCached ? keyOf(scanned, policy, terms.tenantId) : undefined
@@ -150,6 +152,7 @@ export function createShieldScanner({
     if (before) return { scan: before, key, isFinal: true }
     const builtIn = await guarded(terms.tenantId, () => scanTextInSlices(scanned.text, options, terms.pacer))
     const probability = asksModel ? await model.score(scanned.text) : undefined
+    if (asksModel && builtIn.explanation) builtIn.explanation.model = { probability: probability ?? null }
     const scan = probability === undefined ? builtIn : raised(builtIn, probability, scanned.text, options)
     const isFinal = !hasJudge(policy) || !isUnsure(scan, options)
     // The next request asks the model again if it has not answered.

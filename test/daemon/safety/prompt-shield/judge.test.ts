@@ -44,6 +44,17 @@ describe('the judge model of the prompt shield', () => {
 
   const HARMLESS = '{"attack": false, "category": null, "confidence": 1}'
 
+  test('is part of an explanation, also if it finds no attack', async () => {
+    const { post } = await withJudge()
+    await judged('{"attack": false, "category": null, "confidence": 0.9}', async () => {
+      const { body } = await post('/api/external/prompt-shield/scan', {
+        prompt: 'Where is the lift of this house?',
+        options: { explain: true },
+      })
+      expect(body.explanation.judge).toEqual({ attack: false, category: null, confidence: 0.9, readAll: true })
+    })
+  })
+
   test.each([
     ['in clear', ATTACK],
     ['encoded', Buffer.from(ATTACK).toString('base64')],

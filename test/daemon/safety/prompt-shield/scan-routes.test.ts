@@ -49,6 +49,26 @@ describe('scans of the prompt shield', () => {
     expect(await layersOf({ sensitivityLevel: 'strict' })).toContain('ml')
   })
 
+  test('explain each piece of a text if requested, and use its source', async () => {
+    const { post, incidents } = await withShield()
+    const prompt = `The lake is calm.\n${ATTACK}\nThe boats are in the harbour today.`
+    const scan = async (options: object) => {
+      const answer = await post(`${BASE}/scan`, { prompt, options })
+      expect(answer.status, answer.text).toBe(200)
+      return ShieldScanResponse.strict().parse(answer.body)
+    }
+    expect((await scan({})).explanation).toBeUndefined()
+    const { explanation, riskScore } = await scan({ explain: true, source: 'tool' })
+    expect(explanation).toMatchObject({ source: 'tool', builtInScore: riskScore })
+    const spans = explanation?.pieces.map(({ start, end }) => prompt.slice(start ?? 0, end ?? 0))
+    expect(spans).toContain(ATTACK)
+    expect(explanation?.pieces.filter(({ decides }) => decides)).toHaveLength(1)
+    expect(explanation).not.toHaveProperty('model')
+    expect((await scan({ explain: true, returnDetails: false })).details).toBeUndefined()
+    expect(await incidents()).toEqual([])
+    expect(await post(`${BASE}/scan`, { prompt, options: { source: 'mail' } })).toMatchObject({ status: 400 })
+  })
+
   test('use the named shield policy, if chats of the key may select it', async () => {
     const { tenant, post } = await withShield({ allowedPromptShieldPolicies: ['blind', 'gone'] })
     const thresholds = { log: 100, flag: 100, block: 100 }

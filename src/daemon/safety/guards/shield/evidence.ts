@@ -60,7 +60,11 @@ export function phraseEvidence(words: Words, { spelled }: Reading, hits: readonl
   }))
 }
 
-export function markEvidence({ spelled }: Reading): Evidence[] {
+/** Returns the first hit of each phrase. */
+export const firstOfEach = (hits: readonly PhraseHit[]): PhraseHit[] =>
+  [...new Map(hits.toReversed().map((hit) => [hit.phrase, hit])).values()].reverse()
+
+export function markEvidence({ spelled }: Pick<Reading, 'spelled'>): Evidence[] {
   return MARKS.flatMap(({ id, category, confidence, pattern }) => {
     const matched = pattern.exec(spelled)?.[0]
     return matched === undefined
@@ -92,7 +96,11 @@ export const hidingEvidence = (encoding: Encoding, text: string): Evidence => ({
 })
 
 /** For a text that should only be data, returns evidence that the text contains requests to the assistant. */
-export function dataEvidence({ words, units }: TextFeatures, { spelled }: Reading, source: TextSource): Evidence[] {
+export function dataEvidence(
+  { words, units }: Pick<TextFeatures, 'words' | 'units'>,
+  { spelled }: Reading,
+  source: TextSource,
+): Evidence[] {
   if (!isData(source)) return []
   const request = units.find((unit) => unit.commands && unit.addressed)
   if (request === undefined) return []
@@ -100,7 +108,8 @@ export function dataEvidence({ words, units }: TextFeatures, { spelled }: Readin
   return [{ layer: 'heuristic', pattern: 'request-in-data', category: 'indirect_injection', confidence: 0.45, matched }]
 }
 
-const short = (text: string): string => {
+/** Returns an excerpt in one line. */
+export const short = (text: string): string => {
   const line = text.slice(0, READ_CHARS).replace(/\s+/g, ' ')
   if (line.length <= MATCHED_CHARS) return line
   return `${line.slice(0, MATCHED_CHARS - 1).replace(/[\ud800-\udbff]$/, '')}…`

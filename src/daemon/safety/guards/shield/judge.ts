@@ -84,6 +84,7 @@ export function withJudgement(
   const { attack, confidence } = judgement
   const judged = attack ? 50 + 50 * confidence : 50 - 50 * confidence
   const riskScore = Math.round(scan.riskScore * (1 - confidence) + judged * confidence)
+  if (scan.explanation) scan.explanation.judge = { ...judgement, readAll: isWhole }
   if (riskScore < scan.riskScore && !isWhole) return scan
   const category = judgement.category ?? scan.attackCategory
   const finding = {

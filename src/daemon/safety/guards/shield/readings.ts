@@ -17,7 +17,10 @@ const DECODED_CHARS = 16_384
 const LEAST_HIDDEN_WORDS = 4
 
 /** A reading of a block, or of a text that an encoding hides in a block. */
-export type PartReading = { reading: Reading; hiddenBy: Encoding | undefined }
+export type PartReading = { reading: Reading; hiddenBy: Encoding | undefined; block: Block | undefined }
+
+/** A block of the scanned text. `start`: its offset. */
+export type Block = { text: string; start: number }
 
 /**
  * Yields each part of a text. Takes time linear in the length of the text, and at most a few milliseconds per part.
@@ -25,24 +28,25 @@ export type PartReading = { reading: Reading; hiddenBy: Encoding | undefined }
  */
 export function* readingsOf(text: string, decodes: boolean): Generator<PartReading | undefined> {
   const budget = { chars: text.length + DECODED_CHARS }
-  for (const block of blocksOf(text)) yield* readBlock(block, undefined, decodes ? DEPTH : 0, budget)
+  for (const block of blocksOf(text)) yield* readBlock(block.text, block, undefined, decodes ? DEPTH : 0, budget)
 }
 
 function* readBlock(
-  block: string,
+  text: string,
+  block: Block | undefined,
   hiddenBy: Encoding | undefined,
   depth: number,
   budget: { chars: number },
 ): Generator<PartReading | undefined> {
-  const reading = readText(block)
-  if (hiddenBy === undefined || wordsIn(reading) >= LEAST_HIDDEN_WORDS) yield { reading, hiddenBy }
+  const reading = readText(text)
+  if (hiddenBy === undefined || wordsIn(reading) >= LEAST_HIDDEN_WORDS) yield { reading, hiddenBy, block }
   if (depth === 0) return
   const hidden = hiddenIn(reading)
   yield undefined
   for (const { encoding, text } of hidden) {
     budget.chars -= text.length
     if (budget.chars < 0) return
-    yield* readBlock(text, encoding, depth - 1, budget)
+    yield* readBlock(text, undefined, encoding, depth - 1, budget)
   }
 }
 
@@ -53,10 +57,10 @@ function hiddenIn({ clean }: Reading): Decoded[] {
   return clean.tags === '' ? decoded : [{ encoding: 'tags', text: clean.tags }, ...decoded]
 }
 
-function* blocksOf(text: string): Generator<string> {
+function* blocksOf(text: string): Generator<Block> {
   for (let start = 0; start < text.length; ) {
     const end = start + BLOCK_CHARS >= text.length ? text.length : borderBefore(text, start + BLOCK_CHARS)
-    yield text.slice(start, end)
+    yield { text: text.slice(start, end), start }
     if (end >= text.length) return
     start = borderBefore(text, end - OVERLAP_CHARS)
   }

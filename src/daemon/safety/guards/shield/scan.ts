@@ -12,6 +12,7 @@ import {
   categoryOf,
   dataEvidence,
   type Evidence,
+  firstOfEach,
   hidingEvidence,
   letterEvidence,
   markEvidence,
@@ -19,8 +20,8 @@ import {
   riskOf,
   strongest,
 } from './evidence.ts'
+import { type ExplainedPart, type Explanation, explainPart, explanationOf } from './explain.ts'
 import { readFeatures, type TextFeatures } from './features.ts'
-import type { PhraseHit } from './phrases.ts'
 import type { Reading } from './reading.ts'
 import { type PartReading, readingsOf } from './readings.ts'
 import type { TextSource } from './source.ts'
@@ -47,6 +48,8 @@ export type ShieldOptions = {
   categories?: CategoryLimits | undefined
   /** Default: `user`. */
   source?: TextSource | undefined
+  /** Whether the scan also returns an explanation. */
+  explains?: boolean | undefined
   /** Overrides the shipped classifier. */
   classifier?: Classifier | undefined
 }
@@ -68,6 +71,8 @@ export type ShieldScan = {
    * score first. When a scan is stored, `suspects` must be omitted, because they contain text.
    */
   suspects: readonly string[]
+  /** Contains text, so it must not be stored. */
+  explanation?: Explanation
 }
 
 const DETAILS = 12
@@ -85,6 +90,8 @@ type Scan = {
   pieces: number
   /** The pieces that a judge may need. */
   suspects: Suspect[]
+  /** Empty without `explains`. */
+  explained: ExplainedPart[]
 }
 
 /** A piece that may be an attack: its range of words in a part of the text. */
@@ -120,6 +127,7 @@ function scanOf(options: ShieldOptions): Scan {
     logit: Number.NEGATIVE_INFINITY,
     pieces: 0,
     suspects: [],
+    explained: [],
   }
 }
 
@@ -143,18 +151,15 @@ function judgePart(part: PartReading, scan: Scan): void {
   if (hidesRequest && scan.usesHeuristics) evidence.push(hidingEvidence(hiddenBy, reading.spelled))
   if (scan.usesHeuristics) evidence.push(...letterEvidence(reading))
   scan.evidence.push(...evidence)
-  if (scan.classifier === undefined) return
-  const logits = scan.classifier.logits(features, scan.source)
+  const logits = scan.classifier?.logits(features, scan.source)
+  if (scan.options.explains) scan.explained.push(explainPart({ part, features, evidence, logits }, scan.source))
+  if (logits === undefined) return
   scan.pieces += logits.length
   for (const [at, logit] of logits.entries()) {
     scan.logit = Math.max(scan.logit, logit)
     if (scan.options.layers?.includes('llm')) scan.suspects.push({ part, ...rangeOf(features, reading, at), logit })
   }
 }
-
-/** Returns the first hit of each phrase. */
-const firstOfEach = (hits: readonly PhraseHit[]): PhraseHit[] =>
-  [...new Map(hits.toReversed().map((hit) => [hit.phrase, hit])).values()].reverse()
 
 function rangeOf({ words, units, pieces }: TextFeatures, { spelled }: Reading, at: number) {
   const piece = pieces[at]!
@@ -173,7 +178,8 @@ function withoutOverlaps(suspects: readonly Suspect[]): Suspect[] {
   return kept
 }
 
-function conclude({ evidence, logit, pieces, source, suspects, classifier, options }: Scan): ShieldScan {
+function conclude(scan: Scan): ShieldScan {
+  const { evidence, logit, pieces, source, suspects, classifier, options } = scan
   const distinct = [...new Map(evidence.map((one) => [`${one.layer}:${one.pattern}`, one])).values()]
   const riskScore = Math.round(classifier ? classifier.riskScore(logit, pieces, source) : riskOf(distinct))
   const likeliest = riskScore === 0 ? null : (categoryOf(distinct) ?? (riskScore >= 50 ? 'prompt_injection' : null))
@@ -206,6 +212,7 @@ function conclude({ evidence, logit, pieces, source, suspects, classifier, optio
         (one) => classifier && Math.round(classifier.riskScore(one.logit, pieces, source)) >= thresholds.log,
       ),
     ).map(({ text }) => text),
+    ...(options.explains && { explanation: explanationOf(scan.explained, { source, riskScore, classifier }) }),
   }
 }
 
