@@ -240,6 +240,7 @@ describe('settings of a document', () => {
       'promptShield.required=true',
       'promptShield.minSensitivity=permissive',
       'promptShield.policyId=ours',
+      'promptLeak.action=flag',
       'addresses.allowed=true',
       'unreadFiles.allowed=true',
       'attachments=allow',

@@ -67,6 +67,7 @@ function isOff(section: object): boolean {
   return (
     findAtPath(section, 'enabled') === false ||
     findAtPath(section, 'required') === false ||
+    findAtPath(section, 'unknownHosts') === 'allow' ||
     (Array.isArray(regions) && regions.length === 0)
   )
 }

@@ -92,7 +92,8 @@ describe('a policy check', () => {
     const { tenant, check, chat } = await world({
       settings: { enablePromptShield: true, promptShieldPolicyId: 'judged' },
     })
-    const policy = { layers: ['ml', 'llm'], judgeModel: 'test/judge' }
+    const thresholds = { log: 1, flag: 50, block: 80 }
+    const policy = { layers: ['ml', 'llm'], judgeModel: 'test/judge', thresholds }
     expect((await tenant.call('POST', '/api/admin/prompt-shield-policies', { name: 'judged', policy })).status).toBe(
       201,
     )
