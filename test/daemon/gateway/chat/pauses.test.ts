@@ -53,7 +53,8 @@ test('a finding during a pause of the model ends a blocked stream before its nex
   const { frames } = toFrames(await answer.text())
   isOver.resolve()
   expect(frames.at(-1)).toMatchObject({ type: 'error', data: { reason: 'content_blocked' } })
-  expect(textOf(frames)).toBe('and so it goes, ')
+  // The last word before the number is still held, because a number may begin with it.
+  expect(textOf(frames)).toBe('and so it ')
   expect((await bills()).map(({ outcome }) => outcome)).toEqual(['filtered'])
 })
 

@@ -37,6 +37,7 @@ export const idempotencyResult = (requestId: string, key: string): IdempotencyRe
   content_type: 'application/json',
   body: JSON.stringify({ answer: 'yes\n"quoted" \u0000 \ud800' }),
   created_at: '2026-01-01T00:00:00.000Z',
+  is_sealed: 0,
   expires_at: '2026-01-02T00:00:00.000Z',
   lease_until: null,
 })
