@@ -42,6 +42,7 @@ export const MADE_PATTERNS: Readonly<Record<string, { count: number; reason: str
   'pii/identity-rules.ts': { count: 1, reason: 'sticky, and of bounded parts' },
   'pii/labelled-rules.ts': { count: 1, reason: 'words before a place, in a stretch of bounded length' },
   'view/plain-text.ts': { count: 1, reason: 'one set of characters' },
+  'pii/addresses.ts': { count: 1, reason: 'after fixed words, and of bounded parts' },
   'pii/script-names.ts': { count: 4, reason: 'sticky, and of bounded parts' },
   'shield/spelling.ts': { count: 1, reason: 'one set of characters' },
   'pii/numbering-plans.ts': { count: 1, reason: 'for one number of at most 17 digits' },
