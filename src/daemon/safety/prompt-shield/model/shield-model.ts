@@ -138,7 +138,10 @@ export async function openShieldModel(
   // From version 1.29, the runtime sends reports about its use to its maker, unless the process has this variable before
   // the runtime is loaded. A thread's own environment would not reach it.
   process.env.ORT_DISABLE_TELEMETRY = '1'
-  await start()
+  await start().catch((cause) => {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new Error(`prompt_shield.model: cannot load the model in ${folder}: ${reason}`, { cause })
+  })
   return {
     async score(text) {
       if (clock.monotonic() < pausedUntilMs || waiting.length >= WAITING) return undefined
