@@ -178,7 +178,7 @@ test('a client that does not read blocks no other: its answer is completed, and 
   expect(received).toContain('HTTP/1.1 200 OK')
   expect(received.length).toBeLessThan(pieces * 64 * 1024)
   expect(received).not.toContain('[DONE]')
-  // Wait until the request has ended.
+  await gateway.app.drain()
   await gateway.restart()
   expect(await gateway.usage()).toEqual([expect.objectContaining({ outcome: 'complete' })])
   expect((await gateway.call('POST', CHAT_PATH, STREAMED_CHAT, k1)).status).toBe(409)
