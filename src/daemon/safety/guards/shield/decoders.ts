@@ -87,7 +87,7 @@ const GROUPS_GAP = /^[\s"'`,;.|>\\+/_-]{0,8}$/
 /** Matches the shape of an ordinary word. Some short base64 groups also match. */
 const WORD_SHAPE = /^[A-Za-z]?[a-z]{4,}$/
 /** Matches ordinary words. An encoded text cannot span such a word. */
-const WORDS = /(?<![\w+/=-])[A-Za-z][a-z]{3,}(?![\w+/=-])/
+const WORDS = /(?<![\w+/=-])[A-Za-z]?[a-z]{4,}(?![\w+/=-])/
 const LEAST_CHAIN_CHARS = 16
 
 /** Decodes base64, including base64 that is split into groups. Consecutive groups are decoded as one. */
