@@ -1,6 +1,7 @@
 /** Remembers the last checkpoint of each log of a gateway, and compares new checkpoints with it. */
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { logId } from '../../shared/evidence/entry.ts'
 import { isObject } from '../../shared/evidence/keys.ts'
 import { type ConsistencyClaim, verifyConsistency } from '../../shared/evidence/merkle.ts'
 import { type Checkpoint, NoteError, verifyNote } from '../../shared/evidence/note.ts'
@@ -13,7 +14,7 @@ import { type TrustedKeys, withKeys } from './key-set.ts'
 import { isText, parseJson } from './shapes.ts'
 
 /** A remembered checkpoint. The file name is the log id. */
-type Remembered = { id: string; tenantId: string | null; chain: string; note: string }
+type Remembered = { id: string; chain: string; note: string }
 
 /** The remembered checkpoints of one gateway, by log id. Read them before the gateway's current checkpoints. */
 export type Memory = {
@@ -38,8 +39,7 @@ export async function openMemory(context: CliContext): Promise<Memory> {
     const [, id] = LOG_FILE.exec(name) ?? []
     const json = parseJson(await readState(join(folder, name)))
     if (id === undefined || !isObject(json) || !isText(json.chain) || !isText(json.note)) continue
-    const tenantId = isText(json.tenant_id) ? json.tenant_id : null
-    logs.set(id, { id, tenantId, chain: json.chain, note: json.note })
+    logs.set(id, { id, chain: json.chain, note: json.note })
   }
   return { folder, logs }
 }
@@ -69,13 +69,14 @@ export async function compareWithMemory(context: CliContext, memory: Memory, see
     if (old !== undefined) await requireGrown(context, chain, old, checkpoint)
   }
   for (const log of memory.logs.values()) {
-    if (tenantId === undefined || log.tenantId !== tenantId || latest.has(log.id)) continue
-    throw lost('LOG_MISSING', `the gateway no longer has the log ${log.chain}, whose checkpoint was remembered`, log)
+    const isOfTenant = tenantId !== undefined && logId(tenantId, log.chain) === log.id
+    if (!isOfTenant || latest.has(log.id)) continue
+    throw lost('LOG_MISSING', `the gateway no longer has a checkpoint of the log ${log.chain}`, log)
   }
   for (const [id, { checkpoint, chain, note }] of latest) {
     const old = known.get(id)
     if (old !== undefined && old.size === checkpoint.size) continue
-    const content = { tenant_id: tenantId ?? memory.logs.get(id)?.tenantId ?? null, chain, note }
+    const content = { chain, note }
     await writeState(join(memory.folder, `${id}.json`), `${JSON.stringify(content, null, 2)}\n`).catch(
       async (error: unknown) => {
         await context.note(
