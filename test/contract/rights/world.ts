@@ -99,7 +99,7 @@ export const addTarget = {
   },
 
   async loss(db: Db, { mark }: Pick<World, 'mark'>): Promise<string> {
-    const row = { id: `key:${freshName({ mark })}`, cause: 'key_missing' as const, tenant_id: null, chain: null }
+    const row = { id: freshName({ mark }), cause: 'key_missing' as const, tenant_id: null, chain: null }
     const detail = 'A key is missing.'
     await db
       .insertInto('evidence_losses')
