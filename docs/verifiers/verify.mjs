@@ -77,6 +77,8 @@ const HASH_PATTERN = /^[0-9a-f]{64}$/
 const isHash = (value) => typeof value === 'string' && HASH_PATTERN.test(value)
 /** Whether the value can be a number of entries, or a position in a tree. */
 const isCount = (value) => Number.isSafeInteger(value) && Number(value) >= 0
+/** Whether a chain contains administrative changes. After a loss of history, `changes-<4 hex>` continues `changes`. */
+const isChangesChain = (chain) => chain === 'changes' || chain.startsWith('changes-')
 /**
  * Joins texts with length prefixes, so that two different lists never give the same bytes. Lengths are in UTF-8 bytes.
  */
@@ -502,7 +504,7 @@ var ChainCheck = class {
     if (row.tenant_id !== this.#tenantId || row.chain !== this.#chain) return 'it belongs to another chain'
     if (row.seq !== seq) return `it is missing: entry ${row.seq} follows instead`
     if (!HASH_PATTERN.test(row.payload_hash)) return 'its payload_hash is not a hash'
-    if (row.payload === null && this.#chain === 'changes') return 'its payload is missing'
+    if (row.payload === null && isChangesChain(this.#chain)) return 'its payload is missing'
     if (row.payload !== null && payloadHash(row.payload) !== row.payload_hash) return 'its payload was changed'
     return entryHash(row, this.#state.head, row.payload_hash) === row.entry_hash ? void 0 : 'its entry_hash is wrong'
   }

@@ -130,6 +130,7 @@ export async function startApp(
         clock,
         checkStore: createStoreCheck({ db, clock, isWritable: ledger.isWritable }),
         isDraining: http.isDraining,
+        lostHistory: records.lostHistory,
         allRoutes: () => routes,
       }),
       ...metricsRoutes({ metrics }),

@@ -46,6 +46,7 @@ export const ERRORS = {
   THREAD_NOT_FOUND: { status: 404, label: 'Thread not found' },
   RESPONSE_NOT_FOUND: { status: 404, label: 'Response not found' },
   CHAIN_NOT_FOUND: { status: 404, label: 'Chain not found' },
+  LOSS_NOT_FOUND: { status: 404, label: 'Loss not found' },
   DELIVERY_NOT_FOUND: { status: 404, label: 'Delivery not found' },
   METHOD_NOT_ALLOWED: { status: 405, label: 'Method not allowed' },
   REQUEST_TIMEOUT: { status: 408, label: 'Request timeout', retryable: true },

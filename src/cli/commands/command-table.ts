@@ -216,6 +216,13 @@ const audit: Entry[] = [
   one('verify', 'Check that no entry of the log was changed', () => import('./audit/verify.ts')),
   one('checkpoint', 'Have the gateway sign the current size of its log', () => import('./audit/checkpoint.ts')),
   one('export', 'Write the log into a directory that anyone can check', () => import('./audit/export.ts')),
+  one(
+    'consistency',
+    'Check that a later state of the log extends an earlier one',
+    () => import('./audit/consistency.ts'),
+  ),
+  one('losses', 'List and acknowledge lost history (operator key)', () => import('./audit/losses.ts')),
+  one('forget', 'Forget the remembered checkpoints of a gateway', () => import('./audit/forget.ts')),
   one('rotate-key', 'Sign evidence with a new key (operator key)', () => import('./audit/rotate-key.ts')),
 ]
 
@@ -267,7 +274,7 @@ export const COMMAND_GROUPS: Group[] = [
       noun('guard-rules', 'Rules about secrets and personal data: list, create, simulate …', guardRules),
       noun('incidents', 'Findings of guards: list, show, counts', incidents),
       noun('receipts', 'Signed receipts of requests: show, verify', receipts),
-      { name: 'audit', summary: 'The log and its proofs: verify, checkpoint, export, rotate-key', verbs: audit },
+      { name: 'audit', summary: 'The log and its proofs: verify, checkpoint, export, losses …', verbs: audit },
     ],
   },
   {

@@ -17,6 +17,7 @@ import { openGateway, TRANSPARENCY } from './gateway-source.ts'
 import { HashedFile } from './hashed-file.ts'
 import { fetchKeys } from './key-set.ts'
 import { COVERED_FILES, type FileSum, type Manifest, signatureProblem, VIOLATIONS_FILE } from './manifest.ts'
+import { compareWithMemory, openMemory } from './remembered.ts'
 import { checkEvidence, toRow, violationsOf } from './verification.ts'
 
 const VERIFIER = fileURLToPath(new URL('../../../docs/verifiers/verify.mjs', import.meta.url))
@@ -73,8 +74,11 @@ export async function writeExport(
   folder: string,
   { evenViolated }: { evenViolated: boolean },
 ): Promise<Written> {
+  const memory = await openMemory(context)
   const source = await openGateway(context)
   const trusted = await fetchKeys(context)
+  const { tenantId, latest: current = [] } = source
+  if (!evenViolated) await compareWithMemory(context, memory, { trusted, current, tenantId })
   const files = new Map<string, HashedFile>()
   try {
     for (const name of COVERED_FILES) files.set(name, await HashedFile.create(folder, name))

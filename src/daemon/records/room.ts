@@ -2,6 +2,7 @@
 import { Agent } from 'undici'
 import { EVIDENCE_KEY_CACHE_MS } from '../../shared/spec-limits.ts'
 import type { Clock } from '../../shared/time.ts'
+import type { LossCause } from '../../shared/wire/evidence.ts'
 import type { Db } from '../platform/db/db.ts'
 import { createFreshCache } from '../platform/db/fresh-cache.ts'
 import type { Route } from '../platform/http/route.ts'
@@ -19,12 +20,15 @@ import { createCheckpoints } from './evidence/checkpoints.ts'
 import { openDaemonId } from './evidence/daemon-id.ts'
 import { createIntegrity } from './evidence/integrity.ts'
 import { createLogProjector } from './evidence/log-projector.ts'
+import { lossRoutes } from './evidence/loss-routes.ts'
+import { createLosses } from './evidence/losses.ts'
 import { publicEvidenceRoutes } from './evidence/public-routes.ts'
 import { receiptRoutes } from './evidence/receipt-routes.ts'
 import { createRetention } from './evidence/retention.ts'
 import { createSealer } from './evidence/sealing.ts'
-import { openSigningKeys, type SigningKeys } from './evidence/signing-keys.ts'
+import { openSigningKeys, publishedKeys, type SigningKeys } from './evidence/signing-keys.ts'
 import { signingRoutes } from './evidence/signing-routes.ts'
+import { checkHistory, rememberFile } from './evidence/start-check.ts'
 import { transparencyRoutes } from './evidence/transparency-routes.ts'
 import { createLedger, type Ledger } from './ledger/ledger.ts'
 import { purgeProviderMessages } from './logs/provider-messages.ts'
@@ -36,6 +40,8 @@ export type RecordsRoom = {
   signingKeys: SigningKeys
   /** Whether receipts are served. */
   receipts: boolean
+  /** The causes of the losses of evidence that no operator has acknowledged. @throws errors of the store */
+  lostHistory(): LossCause[] | Promise<LossCause[]>
   /** Calls `listener` after each commit that stored events for webhooks. */
   onEvents(listener: () => void): void
   /** Notifies the listeners of `onEvents`. Call this after storing events without the ledger. */
@@ -63,31 +69,44 @@ export async function openRecords(
   }: { db: Db; masterKey: MasterKey; clock: Clock; log: Log; resolve: ResolveHost },
 ): Promise<RecordsRoom> {
   const { checkpointFile: file, checkpointUrl: url, receipts } = evidence
-  const signingKeys = await openSigningKeys(db, { masterKey, name: evidence.name, clock, log })
   const daemonId = await openDaemonId(dataDir)
+  const losses = createLosses({ db, clock, log })
+  // Before the first key is created and before the first entry is signed, because both would hide a loss.
+  await losses.report(await checkHistory({ db, clock, keys: await publishedKeys(db), file, daemonId }))
+  const openCauses = await losses.openCauses()
+  if (openCauses.length > 0)
+    log.error({ causes: openCauses }, 'history is lost and not acknowledged; run "aigw audit losses"')
+  const signingKeys = await openSigningKeys(db, { masterKey, name: evidence.name, clock, log })
   const listeners: (() => void)[] = []
   const announceEvents = () => {
     for (const listener of listeners) listener()
   }
   const dispatcher = new Agent({ connect: { lookup: lookupWith(resolve) } })
-  const publisher = createCheckpointPublisher({ file, url, log, dispatcher })
-  const checkpoints = createCheckpoints({ db, clock, log, keys: signingKeys, publisher })
-  const history = startComparison({ db, file, keys: signingKeys, publisher, log })
+  const onFileWritten = async () => {
+    if (file === undefined) return
+    await rememberFile(db, { file, daemonId, clock }).catch((error) =>
+      log.error({ error, file }, 'the checkpoint file could not be recorded in the store'),
+    )
+  }
+  const publisher = createCheckpointPublisher({ file, url, log, onFileWritten, dispatcher })
+  const checkpoints = createCheckpoints({ db, clock, log, keys: signingKeys, losses, publisher })
+  const comparison = startComparison({ db, file, keys: signingKeys, losses, publisher, log })
   const projector = createLogProjector({ db, clock, log })
   const sealer = createSealer({
-    ...{ db, clock, keys: signingKeys, daemonId },
+    ...{ db, clock, keys: signingKeys, daemonId, successors: losses.successors },
     onGrowth: checkpoints.wake,
     onStored: projector.follow,
   })
   const ledger = createLedger({ db, clock, log, sealer, onEvents: announceEvents })
   const retention = createRetention({ db, clock, days: evidence.retentionDays })
   const integrity = createIntegrity({ db, clock, keys: signingKeys })
-  const isDoubted = async () => checkpoints.foundDamage() || (await history.hasLost())
+  const isDoubted = async () => (await comparison.hasFailed()) || (await losses.openCauses()).length > 0
   const keySet = createFreshCache({ clock, maxAgeMs: EVIDENCE_KEY_CACHE_MS, load: () => signingKeys.published() })
   return {
     ledger,
     signingKeys,
     receipts,
+    lostHistory: losses.openCauses,
     onEvents: (listener) => void listeners.push(listener),
     announceEvents,
     routes: ({ findUserNames, ...access }) => [
@@ -96,6 +115,7 @@ export async function openRecords(
       ...transparencyRoutes({ db, clock, integrity, isDoubted }),
       ...chainRoutes({ db }),
       ...usageRoutes({ db, clock }),
+      ...lossRoutes({ ...access, losses }),
       ...signingRoutes({ ...access, signingKeys, checkpoints, keySet }),
       ...publicEvidenceRoutes({ db, clock, keys: signingKeys, keySet, trustedProxies }),
     ],
@@ -112,7 +132,7 @@ export async function openRecords(
     async close() {
       await ledger.close()
       await projector.close()
-      await history.close()
+      await comparison.close()
       await checkpoints.close()
       await dispatcher.destroy()
     },

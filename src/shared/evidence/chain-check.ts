@@ -1,5 +1,5 @@
 import { type CommitRow, checkCommitSignature, treeProblem } from './commit.ts'
-import { CHANGES_CHAIN, type EntryFields, entryHash, GENESIS_HASH, HASH_PATTERN, logId, payloadHash } from './entry.ts'
+import { type EntryFields, entryHash, GENESIS_HASH, HASH_PATTERN, isChangesChain, logId, payloadHash } from './entry.ts'
 import { Frontier } from './frontier.ts'
 import type { PublishedKey } from './keys.ts'
 import type { Checkpoint } from './note.ts'
@@ -137,7 +137,7 @@ export class ChainCheck {
     if (row.seq !== seq) return `it is missing: entry ${row.seq} follows instead`
     if (!HASH_PATTERN.test(row.payload_hash)) return 'its payload_hash is not a hash'
     // The retention period applies only to the payloads of requests. The payloads of changes are never expunged.
-    if (row.payload === null && this.#chain === CHANGES_CHAIN) return 'its payload is missing'
+    if (row.payload === null && isChangesChain(this.#chain)) return 'its payload is missing'
     if (row.payload !== null && payloadHash(row.payload) !== row.payload_hash) return 'its payload was changed'
     return entryHash(row, this.#state.head, row.payload_hash) === row.entry_hash ? undefined : 'its entry_hash is wrong'
   }

@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { BUNDLE_ID_CHARS, EVIDENCE_PAGE } from '../spec-limits.ts'
+import { BUNDLE_ID_CHARS, EVIDENCE_PAGE, LOSS_REASON_CHARS } from '../spec-limits.ts'
+import { storableText } from './common.ts'
 
 const HEX_256 = /^[0-9a-f]{64}$/
 /** A SHA-256 hash in a response. */
@@ -107,7 +108,7 @@ export const KeySetResponse = z.object({
 // The stored rows that verifiers of the log read (docs/evidence.md). These schemas are not part of the contract.
 
 /** The chains of a tenant: one for its changes, and one for its requests on each daemon. */
-const CHAIN_NAME = /^(changes|requests-[0-9a-f]{12}(-[0-9a-f]{4})?)$/
+const CHAIN_NAME = /^(changes|requests-[0-9a-f]{12})(-[0-9a-f]{4})?$/
 export const isChainName = (text: string): boolean => CHAIN_NAME.test(text)
 const chainName = z
   .string({ error: 'chain must be the name of a chain, such as "changes"' })
@@ -216,6 +217,38 @@ export const ConsistencyProofResponse = z.object({
   from_root: hash(),
   to_root: hash(),
 })
+
+/** The causes of lost history (docs/evidence.md). */
+export const LOSS_CAUSES = [
+  'entries_missing',
+  'entries_changed',
+  'log_missing',
+  'key_missing',
+  'file_missing',
+  'store_replaced',
+] as const
+export type LossCause = (typeof LOSS_CAUSES)[number]
+
+const EvidenceLoss = z
+  .object({
+    id: z.string(),
+    cause: z.enum(LOSS_CAUSES),
+    tenant_id: z.string().nullable(),
+    chain: z.string().nullable().meta({ description: 'The chain that was closed; null if no chain was closed' }),
+    successor: z.string().nullable().meta({ description: 'The chain that continues the closed chain' }),
+    detail: z.string(),
+    found_at: z.string(),
+    acknowledged_at: z.string().nullable(),
+  })
+  .meta({ id: 'EvidenceLoss' })
+export const ListLossesResponse = z.object({ losses: z.array(EvidenceLoss) })
+export const AcknowledgeLossRequest = z.object({
+  reason: storableText('reason')
+    .max(LOSS_REASON_CHARS, { error: `reason may have at most ${LOSS_REASON_CHARS} characters` })
+    .optional()
+    .meta({ description: 'Recorded in the log' }),
+})
+export const AcknowledgeLossResponse = z.object({ success: z.literal(true), message: z.string(), loss: EvidenceLoss })
 
 export const RotateSigningKeyResponse = z.object({
   success: z.literal(true),

@@ -261,6 +261,13 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
     bodies: () => [{ chains: [], manifest_sha256: 'ab'.repeat(32), row_count: 0 }],
   },
   'POST /api/external/transparency/keys/rotate': { access: 'operator', status: 200 },
+  'GET /api/external/transparency/losses': { access: 'operator', status: 200 },
+  'POST /api/external/transparency/losses/{lossId}/acknowledge': {
+    access: 'operator',
+    status: 200,
+    target: addTarget.loss,
+    bodies: () => [{ reason: 'The disk was replaced.' }],
+  },
 
   'GET /api/admin/tenants': { access: 'operator', status: 200 },
   'POST /api/admin/tenants': {

@@ -98,6 +98,16 @@ export const addTarget = {
     return row.id
   },
 
+  async loss(db: Db, { mark }: Pick<World, 'mark'>): Promise<string> {
+    const row = { id: freshName({ mark }), cause: 'key_missing' as const, tenant_id: null, chain: null }
+    const detail = 'A key is missing.'
+    await db
+      .insertInto('evidence_losses')
+      .values({ ...row, successor: null, detail, found_at: CREATED, acknowledged_at: null })
+      .execute()
+    return row.id
+  },
+
   async index(db: Db, world: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
     return (await addIndex(db, world)).name
   },

@@ -8,6 +8,7 @@ import { openExport, readGivenKeys } from '../../evidence/export-reader.ts'
 import { openGateway } from '../../evidence/gateway-source.ts'
 import { getTrustedKeys, KEYS_OPTION, noteTrust } from '../../evidence/key-set.ts'
 import { readCheckpointFiles } from '../../evidence/note-file.ts'
+import { compareWithMemory, openMemory } from '../../evidence/remembered.ts'
 import { assertValid, checkEvidence, toRow } from '../../evidence/verification.ts'
 import { repeatable } from '../../input/repeatable.ts'
 import { columns, flexible } from '../../output/formats.ts'
@@ -52,10 +53,13 @@ async function verifyAudit(context: CliContext, folder: string | undefined, flag
 }
 
 async function verifyGateway(context: CliContext, { keys: keyFile, ...flags }: Flags): Promise<CheckedChain[]> {
+  const memory = await openMemory(context)
   const source = await openGateway(context)
   // Requests the sizes of the chains before the keys, so that the keys include every key that signed an entry.
   const trusted = await getTrustedKeys(context, keyFile)
   await noteTrust(context, trusted)
+  const { tenantId, latest: current = [] } = source
+  await compareWithMemory(context, memory, { trusted, current, tenantId })
   const outside = await readCheckpointFiles(context, flags.checkpoint, trusted)
   assertKnown(source, outside, flags)
   return checkEvidence(context, source, { trusted, outside })

@@ -1,5 +1,6 @@
 // The row types of all tables, in one file so that the schema can be read as a whole.
 import type { SystemRole } from '../../../shared/permissions.ts'
+import type { LossCause } from '../../../shared/wire/evidence.ts'
 import type { GuardDirection, IncidentAction, IncidentKind, Severity } from '../../../shared/wire/incidents.ts'
 import type { License } from '../../../shared/wire/users.ts'
 
@@ -118,6 +119,9 @@ export type Tables = {
    */
   evidence_nodes: { tenant_id: string; chain: string; level: number; node_index: number; hash: string }
   evidence_keys: EvidenceKeyRow
+  evidence_losses: EvidenceLossRow
+  /** The checkpoint files that a daemon has written. */
+  evidence_files: { daemon_id: string; path: string; created_at: string }
   log_positions: LogPositionRow
   log_blocks: LogBlockRow
   log_owners: LogOwnerRow
@@ -341,6 +345,24 @@ export type EvidenceKeyRow = {
   sealed_private_key: string | null
   created_at: string
   retired_at: string | null
+}
+
+/** A part of the evidence that is lost (losses.ts). */
+export type EvidenceLossRow = {
+  /** The log id of the chain, `key:<kid>`, `file:<hash>` or `store`. */
+  id: string
+  cause: LossCause
+  /** Null unless the loss concerns a chain of the store. */
+  tenant_id: string | null
+  /** The chain that the loss has closed. Null if the loss closed no chain. */
+  chain: string | null
+  /** The chain that continues the closed chain. */
+  successor: string | null
+  /** One sentence. */
+  detail: string
+  found_at: string
+  /** Null until an operator has acknowledged the loss. */
+  acknowledged_at: string | null
 }
 
 /** The number of entries of a chain that are included in `log_blocks` and `usage_days`. */
