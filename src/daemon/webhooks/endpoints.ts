@@ -19,6 +19,7 @@ import {
   rotateSecret,
   updateEndpoint,
 } from './store.ts'
+import { originOf } from './view.ts'
 
 /** Maximum number of endpoints of one tenant. There is a limit, because the list is not paginated. */
 export const WEBHOOK_ENDPOINTS = 2_000
@@ -189,6 +190,3 @@ export const activityOn = (
   resourceId: id,
   description: `${DONE[operation]} webhook ${id} to ${originOf(url)}`,
 })
-
-/** Returns the URL without its path and query, because these may contain a secret. */
-const originOf = (url: string): string => new URL(url).origin

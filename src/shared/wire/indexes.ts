@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { INDEX_ACCESS } from '../permissions.ts'
 import { PAGE_LIMIT, SEARCH_TOP_K, TRAIN_TEXT_INPUTS } from '../spec-limits.ts'
 import { anObject, listQuery, objectId, oneOf, optional, Pagination, storableText } from './common.ts'
 import { UserReference } from './groups.ts'
@@ -18,6 +19,10 @@ const assignable = {
   assignedUser: assignee('assignedUser').meta({ description: 'The only user who may read it' }),
   assignedGroup: assignee('assignedGroup').meta({
     description: 'The group whose members may read it, while it is active',
+  }),
+  indexAccess: optional(oneOf('indexAccess', INDEX_ACCESS)).meta({
+    description:
+      '`read`: only its owner, administrators of groups and administrators of indexes may change its documents. `write` (default): also readers whose key has `indexAccess: write`',
   }),
 }
 
@@ -93,6 +98,9 @@ export const Index = z
       .meta({ description: 'unknown: its user or group was deleted, so it cannot be read' }),
     assignedUser: UserReference.nullable(),
     assignedGroup: z.object({ id: z.string(), name: z.string() }).nullable(),
+    indexAccess: z
+      .enum(INDEX_ACCESS)
+      .meta({ description: '`read`: readers may not change documents, also with a key that has `indexAccess: write`' }),
     userId: z.string().meta({ description: 'The user who created it' }),
     isActive: z.boolean(),
     documentCount: z.int(),

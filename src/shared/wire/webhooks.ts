@@ -25,6 +25,9 @@ import { EventEnvelope } from './events.ts'
 export const SUBSCRIPTIONS = [ALL_EVENTS, ...SUBSCRIBABLE_EVENTS] as const
 export type Subscription = (typeof SUBSCRIPTIONS)[number]
 
+/** Replaces the path and the query of an address that is not shown in full. */
+export const SHORTENED = '/…'
+
 /**
  * A webhook endpoint. It does not contain the signing secret. The secret is shown only in the response of create and in
  * the response of rotate.
@@ -32,7 +35,9 @@ export type Subscription = (typeof SUBSCRIPTIONS)[number]
 export const Webhook = z
   .object({
     id: z.string(),
-    url: z.string(),
+    url: z.string().meta({
+      description: `Callers with \`integrations\` at level \`reader\` see only its origin and "${SHORTENED}", because the rest may contain a token`,
+    }),
     description: z.string(),
     events: z.array(z.enum(SUBSCRIPTIONS)),
     enabled: z.boolean(),
@@ -69,6 +74,8 @@ const url = storableText('url')
   .trim()
   .min(1, { error: 'url is required' })
   .max(WEBHOOK_URL_CHARS, { error: `url may have at most ${WEBHOOK_URL_CHARS} characters` })
+  // A client may send back what a reader saw.
+  .refine((text) => !text.endsWith(SHORTENED), { error: 'url is shortened; send the whole address, or omit url' })
 const events = z
   .array(z.enum(SUBSCRIPTIONS, { error: ({ input }) => unknownEvent(input) }), {
     error: 'events must be an array of event types; ["*"] means all',

@@ -70,13 +70,14 @@ export function indexRoutes(deps: IndexDeps): Route[] {
           created_by: caller.userId,
           created_at: now,
           updated_at: now,
+          index_access: body.indexAccess ?? ('write' as const),
           ...assignment,
         }
         const index = await change(deps, context, async ({ tx, record }) => {
           await checkAssignment(tx, caller.tenantId, assignment, NOBODY)
           checkLocation(await licenseFor(tx, caller, assignment), body)
           await insertIndex(tx, row)
-          await record({ ...activityOn(row, 'create'), metadata: assignment })
+          await record({ ...activityOn(row, 'create'), metadata: { ...assignment, indexAccess: row.index_access } })
           return getDetails(tx, caller.tenantId, row.id)
         })
         return reply(201, {
@@ -147,6 +148,7 @@ export function indexRoutes(deps: IndexDeps): Route[] {
             name: body.name === undefined ? before.name : usableName(body.name),
             description: body.description ?? before.description,
             updated_at: isoTime(clock.now()),
+            index_access: body.indexAccess ?? before.index_access,
             ...assignment,
           })
           await record({ ...activityOn(before, 'update'), metadata: body })

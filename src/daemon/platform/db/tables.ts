@@ -1,5 +1,5 @@
 // The row types of all tables, in one file so that the schema can be read as a whole.
-import type { SystemRole } from '../../../shared/permissions.ts'
+import type { IndexAccess, SystemRole } from '../../../shared/permissions.ts'
 import type { GuardDirection, IncidentAction, IncidentKind, Severity } from '../../../shared/wire/incidents.ts'
 import type { License } from '../../../shared/wire/users.ts'
 
@@ -158,6 +158,8 @@ export type Tables = {
      */
     assigned_user_id: string | null
     assigned_group_id: string | null
+    /** What keys may do that are allowed to read the index. `read` overrides the `indexAccess` of a key. */
+    index_access: IndexAccess
   }
   documents: {
     id: string
