@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { EventEnvelope } from '../../shared/wire/events.ts'
 import { mayUse } from '../../shared/permissions.ts'
+import { EventEnvelope } from '../../shared/wire/events.ts'
 import { type Delivery, SHORTENED, SUBSCRIPTIONS, type Webhook } from '../../shared/wire/webhooks.ts'
 import type { OutboxEventRow, WebhookDeliveryRow } from '../platform/db/tables.ts'
 import type { Caller } from '../platform/http/caller.ts'

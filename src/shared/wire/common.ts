@@ -23,6 +23,17 @@ export const closedObject = <Shape extends z.core.$ZodLooseShape>(shape: Shape, 
     error: (issue) => (issue.code === 'unrecognized_keys' ? unknownMember(issue) : mustBe),
   })
 
+/**
+ * Returns the error of the alternative that was probably intended: the first alternative if the value is a text,
+ * otherwise the second.
+ */
+export function unionError({ input, ...issue }: { input?: unknown; errors?: unknown }, otherwise: string): string {
+  const errors = issue.errors as z.core.$ZodIssue[][] | undefined
+  const first = typeof input === 'object' && input !== null ? errors?.[1]?.[0] : undefined
+  if (first === undefined) return otherwise
+  return first.path.length === 0 ? first.message : `${first.path.join('.')}: ${first.message}`
+}
+
 /** The body of a request. In /openapi.json, its schema has the name `id`. */
 export const requestBody = <Shape extends z.core.$ZodLooseShape>(id: string, shape: Shape) =>
   closedObject(shape, anObject.error).meta({ id })

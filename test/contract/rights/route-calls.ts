@@ -946,7 +946,7 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
     status: 200,
     target: addTarget.indexById,
     bodies: ({ groupId }, name) => [
-      { name, description: 'How we work', assignedUser: null, assignedGroup: groupId },
+      { name, description: 'How we work', assignedUser: null, assignedGroup: groupId, indexAccess: 'read' },
       { description: '' },
     ],
     references: [

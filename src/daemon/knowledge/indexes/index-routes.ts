@@ -9,6 +9,7 @@ import { DoneResponse, FlatError, StructuredError } from '../../../shared/wire/c
 import {
   CreateIndexRequest,
   CreateIndexResponse,
+  INDEX_READ_ONLY,
   ListIndexesQuery,
   ListIndexesResponse,
   RebuildIndexResponse,
@@ -19,6 +20,7 @@ import {
 } from '../../../shared/wire/indexes.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { toPagination } from '../../platform/db/list-page.ts'
+import { changesIn } from '../../platform/http/read-only.ts'
 import { idOf, type Route, reply, route } from '../../platform/http/route.ts'
 import { type ChangeDeps, change } from '../../records/audit/change.ts'
 import { assignmentAfter, checkAssignment, checkLocation, licenseFor } from '../ingest/assignment.ts'
@@ -135,11 +137,13 @@ export function indexRoutes(deps: IndexDeps): Route[] {
         409: NAME_EXISTS,
       },
       async handle(context) {
-        const { caller, body, params } = context
+        const { caller, params } = context
         const { tenantId } = caller
         const id = idOf(params.indexId, notFound)
         const index = await change(deps, context, async ({ tx, record }) => {
           const before = await getActive(tx, tenantId, id)
+          const shown = { ...toIndex(before), embedding: null }
+          const body = changesIn(context.body, INDEX_READ_ONLY, shown)
           const assignment = assignmentAfter(before, body)
           await checkAssignment(tx, tenantId, assignment, before)
           await updateIndex(tx, {

@@ -2,8 +2,14 @@ import type { z } from 'zod'
 import { GatewayError, invalidField } from '../../../shared/errors.ts'
 import { toPolicyId } from '../../../shared/policy-id.ts'
 import { isoTime } from '../../../shared/time.ts'
-import type { CreatePolicyRequest, PolicyDocument, UpdatePolicyRequest } from '../../../shared/wire/policies.ts'
+import {
+  type CreatePolicyRequest,
+  POLICY_READ_ONLY,
+  type PolicyDocument,
+  type UpdatePolicyRequest,
+} from '../../../shared/wire/policies.ts'
 import type { Db } from '../../platform/db/db.ts'
+import { changesIn } from '../../platform/http/read-only.ts'
 import { type Activity, type Actor, type Change, type ChangeDeps, change } from '../../records/audit/change.ts'
 import { BUILT_IN_SHIELD_POLICIES } from '../prompt-shield/built-in.ts'
 import { findShieldPolicy } from '../prompt-shield/store.ts'
@@ -73,10 +79,16 @@ export function changePolicy(
   deps: PolicyChangeDeps,
   actor: Actor,
   nameOrId: string,
-  { description, policy: document }: z.output<typeof UpdatePolicyRequest>,
+  request: z.output<typeof UpdatePolicyRequest>,
 ): Promise<ShownPolicy> {
   return changePolicies(deps, actor, async ({ tx, caller: { tenantId }, record }) => {
     const before = await getOwnPolicy(tx, tenantId, nameOrId)
+    const isActive = (await activePolicyId(tx, tenantId)) === before.id
+    const shown = { ...toNamedPolicy(before), isActive }
+    const { description, policy: document } = changesIn(request, POLICY_READ_ONLY, {
+      ...shown,
+      policyHash: shown.hash,
+    })
     if (document !== undefined) await requireEffective(tx, tenantId, document)
     const after = {
       ...before,
@@ -87,7 +99,7 @@ export function changePolicy(
     await updatePolicy(tx, after)
     // Fields that were not sent are undefined, so the JSON of the audit entry omits these fields.
     await record({ ...activityOn(after, 'update'), metadata: { ...factsOf(after), description, document } })
-    return { policy: toNamedPolicy(after), isActive: (await activePolicyId(tx, tenantId)) === after.id }
+    return { policy: toNamedPolicy(after), isActive }
   })
 }
 
