@@ -11,6 +11,7 @@ import {
   label,
   oneOf,
   optional,
+  readableName,
   readOnlyMembers,
   requestBody,
   storableText,
@@ -30,11 +31,11 @@ const isDetector = (name: string): boolean => {
   return builtIn === 'pii' || isPiiEntity(builtIn) || DLP_DETECTOR_NAMES.some((known) => known === builtIn)
 }
 
-const ruleName = label('name', NAME_CHARS)
+const ruleName = readableName('name', NAME_CHARS)
   .regex(POLICY_NAME, {
     error: "name must begin with a letter or digit and contain only letters, digits, spaces and ( ) & + ' , . : _ -",
   })
-  .overwrite((name) => name.normalize('NFC').replace(/ +/g, ' '))
+  .overwrite((name) => name.replace(/ +/g, ' '))
 
 const fields = {
   kind: oneOf('kind', GUARD_RULE_KINDS),

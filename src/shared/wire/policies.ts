@@ -13,6 +13,7 @@ import {
   label,
   oneOf,
   optional,
+  readableName,
   readOnlyMembers,
   requestBody,
   storableText,
@@ -215,11 +216,11 @@ export type PolicyDocumentInput = z.input<typeof PolicyDocument>
 /** The ids that are not allowed, because they would collide with routes of policies. */
 const RESERVED_IDS: readonly string[] = ['all', 'active', 'diff']
 
-const policyName = label('name', NAME_CHARS)
+const policyName = readableName('name', NAME_CHARS)
   .regex(POLICY_NAME, {
     error: "name must begin with a letter or digit and contain only letters, digits, spaces and ( ) & + ' , . : _ -",
   })
-  .overwrite((name) => name.normalize('NFC').replace(/ +/g, ' '))
+  .overwrite((name) => name.replace(/ +/g, ' '))
   .refine((name) => !RESERVED_IDS.includes(toPolicyId(name)), { error: 'this name is reserved; choose another' })
 
 /** The body of POST /smltp-policies. */

@@ -9,6 +9,7 @@ import {
   label,
   oneOf,
   optional,
+  readableName,
   readOnlyMembers,
   requestBody,
   storableText,
@@ -100,11 +101,11 @@ export const ShieldPolicyDocument = closedObject(
   .meta({ id: 'ShieldPolicyDocument' })
 export type ShieldPolicyDocument = z.output<typeof ShieldPolicyDocument>
 
-const policyName = label('name', NAME_CHARS)
+const policyName = readableName('name', NAME_CHARS)
   .regex(/^[\p{L}\p{N}][\p{L}\p{M}\p{N} ()&+',.:_-]*$/u, {
     error: "name must begin with a letter or digit and contain only letters, digits, spaces and ( ) & + ' , . : _ -",
   })
-  .overwrite((name) => name.normalize('NFC').replace(/ +/g, ' '))
+  .overwrite((name) => name.replace(/ +/g, ' '))
   .refine((name) => toPolicyId(name) !== '', { error: 'name must contain a letter or digit' })
 
 /** The body of POST /api/admin/prompt-shield-policies. */

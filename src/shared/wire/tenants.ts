@@ -2,12 +2,12 @@ import { z } from 'zod'
 import { EMAIL_CHARS, NAME_CHARS, USERNAME } from '../spec-limits.ts'
 import {
   closedObject,
-  label,
   listQuery,
   objectId,
   oneOf,
   optional,
   Pagination,
+  readableName,
   readOnlyMembers,
   requestBody,
   storableText,
@@ -34,10 +34,10 @@ export type Tenant = z.infer<typeof Tenant>
  * administrator.
  */
 export const CreateTenantRequest = requestBody('CreateTenantRequest', {
-  name: label('name', NAME_CHARS),
+  name: readableName('name', NAME_CHARS),
   admin: closedObject(
     {
-      name: label('admin.name', NAME_CHARS),
+      name: readableName('admin.name', NAME_CHARS),
       email: storableText('admin.email')
         .trim()
         .toLowerCase()
@@ -59,7 +59,7 @@ export const TENANT_READ_ONLY = ['id', 'userCount', 'createdAt', 'updatedAt'] as
 
 /** The body of PUT /api/admin/tenants/{tenantId}. Only the members in the body are changed. */
 export const UpdateTenantRequest = requestBody('UpdateTenantRequest', {
-  name: optional(label('name', NAME_CHARS)),
+  name: optional(readableName('name', NAME_CHARS)),
   status: optional(oneOf('status', TENANT_STATUSES)),
   ...readOnlyMembers(TENANT_READ_ONLY),
 })

@@ -241,7 +241,10 @@ const NOBODY = { assigned_user_id: null, assigned_group_id: null }
 function usableName(name: string): string {
   const normal = toIndexName(name)
   if (!INDEX_NAME.test(normal)) {
-    throw new GatewayError('INVALID_INDEX_NAME', 'name must result in 3 to 50 letters a-z, digits or "-".')
+    throw new GatewayError(
+      'INVALID_INDEX_NAME',
+      'name must result in 3 to 50 letters a-z, digits or "-". Letters of other alphabets are not removed but rejected.',
+    )
   }
   if (normal === toIndexName(ZERO_KNOWLEDGE)) {
     throw new GatewayError('INVALID_INDEX_NAME', `"${ZERO_KNOWLEDGE}" is reserved for answers without retrieval.`)

@@ -17,6 +17,8 @@ export type Tables = {
     updated_at: string
     /** The name in lower case, for searches. */
     search_text: string
+    /** The name as it looks (platform/text/skeleton.ts). */
+    name_skeleton: string | null
   }
   users: {
     id: string
@@ -35,6 +37,8 @@ export type Tables = {
     setup_completed: number
     /** Name, email and username in lower case, one per line, for searches. */
     search_text: string
+    /** The name as it looks (platform/text/skeleton.ts). */
+    name_skeleton: string | null
     /** 1: may be billed in dollars, up to `dollar_limit_nanos` per month. A null limit means unlimited. */
     usage_by_model: number
     dollar_limit_nanos: number | null
@@ -54,6 +58,8 @@ export type Tables = {
     can_use_chat: number
     /** Name, display name and description in lower case, one per line, for searches. */
     search_text: string
+    /** The name as it looks (platform/text/skeleton.ts). */
+    name_skeleton: string | null
     /** User id; null for system roles. The user may have been deleted. */
     created_by: string | null
     created_at: string
@@ -72,6 +78,8 @@ export type Tables = {
     user_count: number
     /** Name and description in lower case, one per line, for searches. */
     search_text: string
+    /** The name as it looks (platform/text/skeleton.ts). */
+    name_skeleton: string | null
     created_at: string
     updated_at: string
   }
@@ -92,6 +100,8 @@ export type Tables = {
     settings: string
     /** The name in lower case, for searches. */
     search_text: string
+    /** The name as it looks (platform/text/skeleton.ts). */
+    name_skeleton: string | null
   }
   smltp_policies: {
     tenant_id: string

@@ -9,20 +9,21 @@ import {
   type UpdatePolicyRequest,
 } from '../../../shared/wire/policies.ts'
 import type { Db } from '../../platform/db/db.ts'
+import { requireUnlike } from '../../platform/db/distinct-name.ts'
 import { changesIn } from '../../platform/http/read-only.ts'
 import { type Activity, type Actor, type Change, type ChangeDeps, change } from '../../records/audit/change.ts'
 import { BUILT_IN_SHIELD_POLICIES } from '../prompt-shield/built-in.ts'
 import { findShieldPolicy } from '../prompt-shield/store.ts'
-import { findBuiltIn, SYSTEM_DEFAULT } from './built-in.ts'
+import { BUILT_IN_POLICIES, findBuiltIn, SYSTEM_DEFAULT } from './built-in.ts'
 import type { PolicyCatalogue } from './policies.ts'
 import { type NamedPolicy, policyHash } from './policies.ts'
 import {
   deletePolicy,
   findActivation,
   findKeysNaming,
-  findPolicyIds,
   findPolicyRow,
   insertPolicy,
+  listPolicies,
   nameExists,
   type PolicyRow,
   setActivation,
@@ -54,7 +55,9 @@ export function createPolicy(
   if (findBuiltIn(id)) throw nameExists({ id, name })
   return changePolicies(deps, actor, async ({ tx, caller: { tenantId }, record }) => {
     const now = isoTime(deps.clock.now())
-    if ((await findPolicyIds(tx, tenantId)).length >= CUSTOM_POLICIES) {
+    const others = await listPolicies(tx, tenantId)
+    requireUnlike('name', name, [...BUILT_IN_POLICIES, ...others])
+    if (others.length >= CUSTOM_POLICIES) {
       throw new GatewayError(
         'VALIDATION_ERROR',
         `A tenant may have at most ${CUSTOM_POLICIES} custom policies. Delete one first.`,

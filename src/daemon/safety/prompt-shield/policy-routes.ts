@@ -13,6 +13,7 @@ import {
   UpdateShieldPolicyRequest,
 } from '../../../shared/wire/shield.ts'
 import type { Db } from '../../platform/db/db.ts'
+import { requireUnlike } from '../../platform/db/distinct-name.ts'
 import type { FreshCache } from '../../platform/db/fresh-cache.ts'
 import { changesIn } from '../../platform/http/read-only.ts'
 import { type Route, reply, route } from '../../platform/http/route.ts'
@@ -75,6 +76,8 @@ export function shieldPolicyRoutes(
         const id = toPolicyId(body.name)
         if (builtInOf(id)) throw nameExists(body.name)
         const policy = await change(deps, context, async ({ tx, record }) => {
+          const others = await findShieldPolicies(tx, caller.tenantId)
+          requireUnlike('name', body.name, [...BUILT_IN_SHIELD_POLICIES, ...others])
           await insertShieldPolicy(tx, {
             tenant_id: caller.tenantId,
             id,

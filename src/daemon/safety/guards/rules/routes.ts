@@ -17,6 +17,7 @@ import {
   UpdateGuardRuleRequest,
 } from '../../../../shared/wire/guard-rules.ts'
 import type { Db } from '../../../platform/db/db.ts'
+import { requireUnlike } from '../../../platform/db/distinct-name.ts'
 import type { FreshCache } from '../../../platform/db/fresh-cache.ts'
 import { changesIn } from '../../../platform/http/read-only.ts'
 import { type Route, reply, route } from '../../../platform/http/route.ts'
@@ -66,6 +67,7 @@ export function guardRuleRoutes(deps: ChangeDeps & { guardRules: Pick<FreshCache
         const id = toPolicyId(name)
         const now = isoTime(clock.now())
         const rule = await change(deps, context, async ({ tx, record }) => {
+          requireUnlike('name', name, await findGuardRules(tx, caller.tenantId))
           await insertGuardRule(tx, {
             tenant_id: caller.tenantId,
             id,
