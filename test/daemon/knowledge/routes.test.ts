@@ -53,6 +53,7 @@ describeEachEngine('knowledge bases', (engine) => {
       type: 'general',
       assignedUser: null,
       assignedGroup: null,
+      indexAccess: 'write',
       documentCount: 0,
       createdAt: expect.stringMatching(/Z$/),
     })

@@ -513,7 +513,8 @@ describeEachEngine('the management of webhooks', (engine) => {
     ['POST', '/test'],
     ['POST', '/recover'],
   ])('%s {webhookId}%s returns 404 WEBHOOK_NOT_FOUND for an unknown id', async (method, suffix) => {
-    const body = suffix === '/recover' ? { since: isoTime(START) } : { url: HOOK.url }
+    const bodies: Record<string, object> = { '': { url: HOOK.url }, '/recover': { since: isoTime(START) } }
+    const body = bodies[suffix] ?? {}
     for (const id of [newId(), 'nothing']) {
       const answer = await call(method, `${PATH}/${id}${suffix}`, method === 'GET' ? undefined : body)
       expect(answer).toMatchObject({ status: 404, body: { error: { code: 'WEBHOOK_NOT_FOUND' } } })
