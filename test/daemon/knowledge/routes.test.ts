@@ -511,6 +511,13 @@ describe('uploads', () => {
       'Invalid text_inputs',
     ],
     [
+      'text_inputs with a member twice',
+      multipart([good, { field: 'text_inputs', content: '[{"name":"a","content":"b","name":"c"}]' }]),
+      MULTIPART,
+      400,
+      'Invalid text_inputs',
+    ],
+    [
       'text_inputs in Latin-1',
       multipart([{ field: 'text_inputs', content: Buffer.from('["\xe9"]', 'latin1') }]),
       MULTIPART,
