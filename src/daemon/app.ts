@@ -22,7 +22,7 @@ import { metricsRoutes } from './platform/metrics/routes.ts'
 import { openNames } from './platform/network/names.ts'
 import { openMasterKey } from './platform/secrets/master-key.ts'
 import { openRecords } from './records/room.ts'
-import { knownPolicies, openSafety } from './safety/room.ts'
+import { knownPolicies, knownShieldPolicies, openSafety } from './safety/room.ts'
 import { openWebhooks } from './webhooks/room.ts'
 
 /** A running daemon. */
@@ -95,7 +95,15 @@ export async function startApp(
     const { ledger, signingKeys, receipts, announceEvents: onEvents } = records
     const metering = open(openMetering(config, { db, ledger, clock, log, onEvents }))
     const { limiter, billing, prices, requireFreeLicense } = metering
-    const identity = await openIdentity(config, { db, clock, log, signingKeys, knownPolicies, requireFreeLicense })
+    const identity = await openIdentity(config, {
+      db,
+      clock,
+      log,
+      signingKeys,
+      knownPolicies,
+      knownShieldPolicies,
+      requireFreeLicense,
+    })
     const { access, authenticate, isAccepted, findUserNames } = identity
     const safety = open(await openSafety({ ...config, shieldProgram }, { access, masterKey, providers, log }))
     const { guards, policies } = safety

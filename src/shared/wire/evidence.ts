@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { BUNDLE_ID_CHARS, EVIDENCE_PAGE, LOSS_REASON_CHARS } from '../spec-limits.ts'
-import { storableText } from './common.ts'
+import { anObject, closedObject, storableText } from './common.ts'
 
 const HEX_256 = /^[0-9a-f]{64}$/
 /** A SHA-256 hash in a response. */
@@ -188,7 +188,7 @@ export const ListCheckpointsQuery = z.object({
   limit: pageSize,
 })
 export const CheckpointsResponse = z.object({ checkpoints: z.array(ShownCheckpoint) })
-export const MakeCheckpointsRequest = z.object({ chain: chainName.optional() })
+export const MakeCheckpointsRequest = closedObject({ chain: chainName.optional() }, anObject.error)
 
 export const ProveInclusionQuery = z.object({
   chain: chainName,
@@ -258,23 +258,29 @@ export const RotateSigningKeyResponse = z.object({
 
 const hexHash = (name: string) => z.string().regex(HEX_256, { error: `${name} must be a SHA-256 in lower-case hex` })
 
-export const SignExportRequest = z.object({
-  chains: z
-    .array(
-      z.object({
-        chain: chainName,
-        size: z.int({ error: 'size must be a whole number' }).min(1, { error: 'size must be at least 1' }),
-        head: hexHash('head'),
-        root: hexHash('root'),
+export const SignExportRequest = closedObject(
+  {
+    chains: z
+      .array(
+        closedObject(
+          {
+            chain: chainName,
+            size: z.int({ error: 'size must be a whole number' }).min(1, { error: 'size must be at least 1' }),
+            head: hexHash('head'),
+            root: hexHash('root'),
+          },
+          'each of chains must be an object {chain, size, head, root}',
+        ),
+      )
+      .max(EVIDENCE_PAGE, { error: `an export may have at most ${EVIDENCE_PAGE} chains` })
+      .refine((chains) => chains.every(({ chain }, at) => at === 0 || chain > (chains[at - 1]?.chain ?? '')), {
+        error: 'chains must be unique and sorted by name',
       }),
-    )
-    .max(EVIDENCE_PAGE, { error: `an export may have at most ${EVIDENCE_PAGE} chains` })
-    .refine((chains) => chains.every(({ chain }, at) => at === 0 || chain > (chains[at - 1]?.chain ?? '')), {
-      error: 'chains must be unique and sorted by name',
-    }),
-  manifest_sha256: hexHash('manifest_sha256'),
-  row_count: z.int({ error: 'row_count must be a whole number' }),
-})
+    manifest_sha256: hexHash('manifest_sha256'),
+    row_count: z.int({ error: 'row_count must be a whole number' }),
+  },
+  anObject.error,
+)
 export const SignExportResponse = z.object({
   kid: z.string(),
   name: z.string(),

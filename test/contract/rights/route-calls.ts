@@ -47,8 +47,8 @@ const KEY_SETTINGS = {
   allowedIPs: ['127.0.0.0/8'],
   enablePromptShield: false,
   promptShieldSensitivity: 'strict',
-  promptShieldPolicyId: 'standard',
-  allowedPromptShieldPolicies: ['standard'],
+  promptShieldPolicyId: 'balanced',
+  allowedPromptShieldPolicies: ['strict'],
   allowPromptShieldOptOut: false,
   failoverDefaults: { models: ['test/any'], timeout_ms: 5000, first_token_timeout_ms: 900, on: ['timeout'] },
   cacheAnswers: true,
@@ -938,6 +938,7 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
         cloud: 'aws',
         assignedUser: null,
         assignedGroup: groupId,
+        indexAccess: 'read',
       },
       { name, assignedUser: null },
     ],
@@ -952,7 +953,7 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
     status: 200,
     target: addTarget.indexById,
     bodies: ({ groupId }, name) => [
-      { name, description: 'How we work', assignedUser: null, assignedGroup: groupId },
+      { name, description: 'How we work', assignedUser: null, assignedGroup: groupId, indexAccess: 'read' },
       { description: '' },
     ],
     references: [

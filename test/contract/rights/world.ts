@@ -228,7 +228,15 @@ export const addTarget = {
 async function addIndex(db: Db, { tenantId, mark }: Pick<World, 'tenantId' | 'mark'>) {
   const times = { created_at: CREATED, updated_at: CREATED }
   const name = freshName({ mark })
-  const row = { id: newId(), tenant_id: tenantId, name, description: `${mark} index`, created_by: newId(), ...times }
+  const row = {
+    id: newId(),
+    tenant_id: tenantId,
+    name,
+    description: `${mark} index`,
+    created_by: newId(),
+    ...times,
+    index_access: 'write' as const,
+  }
   await db.insertInto('indexes').values(row).execute()
   return row
 }

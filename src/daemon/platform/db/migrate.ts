@@ -26,6 +26,7 @@ import { storedResponses } from './migrations/0021-stored-responses.ts'
 import { cacheEntries } from './migrations/0025-cache-entries.ts'
 import { policiesEnforced } from './migrations/0026-policies-enforced.ts'
 import { evidenceLosses } from './migrations/0027-evidence-losses.ts'
+import { rights } from './migrations/0029-rights.ts'
 import { fixSqliteStatistics } from './sqlite-statistics.ts'
 
 const STEPS: Record<string, MigrationStep | MigrationWithData> = {
@@ -53,6 +54,7 @@ const STEPS: Record<string, MigrationStep | MigrationWithData> = {
   '0025-cache-entries': cacheEntries,
   '0026-policies-enforced': policiesEnforced,
   '0027-evidence-losses': evidenceLosses,
+  '0029-rights': rights,
 }
 
 const DIALECTS: Record<MigrationDialect['engine'], MigrationDialect> = {

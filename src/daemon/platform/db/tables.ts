@@ -1,5 +1,5 @@
 // The row types of all tables, in one file so that the schema can be read as a whole.
-import type { SystemRole } from '../../../shared/permissions.ts'
+import type { IndexAccess, SystemRole } from '../../../shared/permissions.ts'
 import type { LossCause } from '../../../shared/wire/evidence.ts'
 import type { GuardDirection, IncidentAction, IncidentKind, Severity } from '../../../shared/wire/incidents.ts'
 import type { License } from '../../../shared/wire/users.ts'
@@ -18,6 +18,8 @@ export type Tables = {
     updated_at: string
     /** The name in lower case, for searches. */
     search_text: string
+    /** The name as it looks (platform/text/skeleton.ts). */
+    name_skeleton: string | null
   }
   users: {
     id: string
@@ -36,6 +38,8 @@ export type Tables = {
     setup_completed: number
     /** Name, email and username in lower case, one per line, for searches. */
     search_text: string
+    /** The name as it looks (platform/text/skeleton.ts). */
+    name_skeleton: string | null
     /** 1: may be billed in dollars, up to `dollar_limit_nanos` per month. A null limit means unlimited. */
     usage_by_model: number
     dollar_limit_nanos: number | null
@@ -55,6 +59,8 @@ export type Tables = {
     can_use_chat: number
     /** Name, display name and description in lower case, one per line, for searches. */
     search_text: string
+    /** The name as it looks (platform/text/skeleton.ts). */
+    name_skeleton: string | null
     /** User id; null for system roles. The user may have been deleted. */
     created_by: string | null
     created_at: string
@@ -73,6 +79,8 @@ export type Tables = {
     user_count: number
     /** Name and description in lower case, one per line, for searches. */
     search_text: string
+    /** The name as it looks (platform/text/skeleton.ts). */
+    name_skeleton: string | null
     created_at: string
     updated_at: string
   }
@@ -93,6 +101,8 @@ export type Tables = {
     settings: string
     /** The name in lower case, for searches. */
     search_text: string
+    /** The name as it looks (platform/text/skeleton.ts). */
+    name_skeleton: string | null
   }
   smltp_policies: {
     tenant_id: string
@@ -162,6 +172,8 @@ export type Tables = {
      */
     assigned_user_id: string | null
     assigned_group_id: string | null
+    /** What keys may do that are allowed to read the index. `read` overrides the `indexAccess` of a key. */
+    index_access: IndexAccess
   }
   documents: {
     id: string

@@ -35,6 +35,7 @@ function groupRow(tenant_id: string, given: Partial<Tables['groups']> = {}): Tab
     status: 'Active',
     user_count: 0,
     search_text: toSearchText(name, given.description ?? ''),
+    name_skeleton: null,
     created_at: CREATED,
     updated_at: CREATED,
     ...given,
