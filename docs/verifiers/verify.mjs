@@ -1,7 +1,8 @@
 // Checks an export of evidence: node verify.mjs [DIR] [--keys FILE]
 // It requires only Node.js 20.19 or later, opens no connection, and prints one line for each check.
 // docs/evidence.md of the aigw project describes the format. DIR defaults to the directory of this file.
-// Exit codes: 0 if the export is valid, 1 if it is invalid, 2 if an argument or the file of --keys cannot be used.
+// Exit codes: 0 if the export is valid, 1 if it is invalid, 2 if an argument or the file of --keys cannot be used,
+// 11 if it is consistent, but only by the keys that came with it.
 //
 // Generated from src/cli/evidence/verifier.ts and the modules that it imports: npm run verifier
 import { dirname, join } from 'node:path'
@@ -9,7 +10,7 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { createHash, createPublicKey, hash, verify } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { readFile, readdir } from 'node:fs/promises'
+import { readFile, readdir, realpath } from 'node:fs/promises'
 // src/cli/errors.ts
 /** Failures of the command line, their exit codes and their messages. */
 /** The exit codes of all commands (docs/cli.md, Errors and exit codes). */
@@ -25,6 +26,7 @@ const EXIT = {
   upstream: 8,
   unreachable: 9,
   checkFailed: 10,
+  ownKeys: 11,
   interrupted: 130,
   closedPipe: 141,
   terminated: 143,
@@ -628,8 +630,65 @@ const exportRoot = (chains) => {
   )
   return treeRoot(Buffer.from(leaves.join(''), 'hex'))
 }
-/** Returns the origin line of the text that is signed for an export. It contains the hash of the manifest. */
-const exportOrigin = (name, manifestSha256) => `${name}/exports/${manifestSha256}`
+/**
+ * Returns the origin line of the text that is signed for an export. It contains the hash of the gateway's statement,
+ * which contains the hash of the manifest.
+ */
+const exportOrigin = (name, statementSha256) => `${name}/exports/${statementSha256}`
+// src/shared/evidence/export-statement.ts
+const STATEMENT = ['version', 'signed_at', 'tenant_id', 'manifest_sha256', 'chains']
+const COUNTS = ['entries', 'size', 'expunged', 'checkpoints']
+const DIGESTS = ['expunged_sha256', 'checkpoints_sha256']
+const isStatement = (json) =>
+  hasOnly(json, STATEMENT) &&
+  json.version === 1 &&
+  typeof json.signed_at === 'string' &&
+  typeof json.tenant_id === 'string' &&
+  isHash(json.manifest_sha256) &&
+  Array.isArray(json.chains) &&
+  json.chains.every(isStatedChain)
+const isStatedChain = (json) =>
+  hasOnly(json, ['chain', ...COUNTS, ...DIGESTS]) &&
+  typeof json.chain === 'string' &&
+  COUNTS.every((name) => isCount(json[name])) &&
+  DIGESTS.every((name) => isHash(json[name]))
+const hasOnly = (json, names) =>
+  isObject(json) && Object.keys(json).length === names.length && names.every((name) => Object.hasOwn(json, name))
+/** Counts lines, and computes the SHA-256 over them. Each line ends with a newline. */
+var LineDigest = class {
+  count = 0
+  #hash = createHash('sha256')
+  add(line) {
+    this.count += 1
+    this.#hash.update(`${line}\n`)
+  }
+  /** Returns the digest of all lines in hex. Call this method only once. */
+  end() {
+    return this.#hash.digest('hex')
+  }
+}
+/** Counts the expunged entries and the checkpoints of one chain, as a statement contains them. */
+var ChainCounts = class {
+  #expunged = new LineDigest()
+  #checkpoints = new LineDigest()
+  /** Call this method for each expunged entry, in the order of the chain. */
+  addExpunged(seq) {
+    this.#expunged.add(String(seq))
+  }
+  /** Call this method for each checkpoint of fewer entries than the export has, in ascending order. Root in base64. */
+  addCheckpoint(size, root) {
+    this.#checkpoints.add(`${size} ${root}`)
+  }
+  /** Call this method only once, after all entries and checkpoints. */
+  end() {
+    return {
+      expunged: this.#expunged.count,
+      expunged_sha256: this.#expunged.end(),
+      checkpoints: this.#checkpoints.count,
+      checkpoints_sha256: this.#checkpoints.end(),
+    }
+  }
+}
 // src/cli/output/formats.ts
 /** Returns the value at a dotted path (`users.0.email`), or undefined if the path does not exist. */
 function findAtPath(value, path) {
@@ -768,6 +827,8 @@ async function readKeyFile(path) {
     ])
   }
 }
+/** The result of a verification that used the keys of the export itself. Its exit code is EXIT.ownKeys. */
+const OWN_KEYS = 'consistent, but only by the keys that came with it'
 // src/cli/evidence/lines.ts
 const NEWLINE$1 = 10
 /**
@@ -791,8 +852,6 @@ async function* linesOf(path) {
   if (begun.length > 0) yield Buffer.concat(begun).toString()
   return void 0
 }
-// src/cli/evidence/manifest.ts
-/** The manifest of an export, and its signature. */
 /** The files that a manifest covers. */
 const COVERED_FILES = [
   'data.ndjson',
@@ -803,14 +862,14 @@ const COVERED_FILES = [
   'README.txt',
   'verify.mjs',
 ]
-const EXPORT_FILES = [...COVERED_FILES, 'manifest.json', 'manifest.sig']
+const EXPORT_FILES = [...COVERED_FILES, 'manifest.json', 'statement.json', 'manifest.sig']
 /**
- * Returns the reason why the signature of a manifest is invalid, or undefined if a trusted key signed exactly these
- * bytes.
+ * Returns the reason why the signature of an export is invalid, or undefined if a trusted key signed the statement with
+ * this SHA-256.
  */
 function signatureProblem(
   { rowCount, merkleRootOfExport, signingKeyFingerprint },
-  sha256,
+  statementSha256,
   { kid, name, note, signature },
   keys,
 ) {
@@ -820,7 +879,7 @@ function signatureProblem(
   if (kid !== signingKeyFingerprint) return `it names the key ${signingKeyFingerprint}, but is signed with ${kid}`
   const root = Buffer.from(merkleRootOfExport, 'hex').toString('base64')
   const text = checkpointText({
-    origin: exportOrigin(name, sha256),
+    origin: exportOrigin(name, statementSha256),
     size: rowCount,
     root,
   })
@@ -833,7 +892,7 @@ function isManifest(json) {
   if (!isObject(json) || !Array.isArray(json.chains) || !Array.isArray(json.files)) return false
   const { version, created_at, tenant_id, rowCount, merkleRootOfExport, signingKeyFingerprint } = json
   const texts = [created_at, tenant_id, merkleRootOfExport, signingKeyFingerprint]
-  if (version !== 1 || !isCount(rowCount) || !texts.every(isText)) return false
+  if (version !== 2 || !isCount(rowCount) || !texts.every(isText)) return false
   const chains = json.chains.every(
     (chain) => isObject(chain) && isCount(chain.size) && [chain.chain, chain.head, chain.root].every(isText),
   )
@@ -851,6 +910,55 @@ function isManifest(json) {
 /** Whether the names are sorted by code units and contain no duplicates. */
 const isSorted = (names) => names.every((name, at) => at === 0 || (names[at - 1] ?? '') < name)
 const isManifestSignature = (json) => isObject(json) && [json.kid, json.name, json.note, json.signature].every(isText)
+// src/cli/evidence/statement.ts
+/** Compares an export with the gateway's statement about it. */
+/** Returns the reason why a statement does not belong to a manifest, or undefined if it does. */
+function statementProblem(statement, manifest, manifestSha256) {
+  if (statement.manifest_sha256 !== manifestSha256) return 'statement.json belongs to another manifest'
+  if (statement.tenant_id !== manifest.tenant_id) return 'statement.json belongs to another tenant'
+  const stated = statement.chains.filter(({ size }) => size > 0)
+  return stated.length === manifest.chains.length &&
+    manifest.chains.every(({ chain, size }, at) => stated[at]?.chain === chain && stated[at].size === size)
+    ? void 0
+    : 'the chains of statement.json differ from the manifest'
+}
+/** The expunged entries and the checkpoints of an export, counted while the export is read or written. */
+var ExportCounts = class {
+  #chains = /* @__PURE__ */ new Map()
+  #of(chain) {
+    const known = this.#chains.get(chain)
+    if (known !== void 0) return known
+    const counts = new ChainCounts()
+    this.#chains.set(chain, counts)
+    return counts
+  }
+  addRow({ chain, seq, payload }) {
+    if (payload === null) this.#of(chain).addExpunged(seq)
+  }
+  /** `entries` is the size of the chain in the export. The statement contains only checkpoints of fewer entries. */
+  addCheckpoint(chain, entries, { size, root }) {
+    if (size < entries) this.#of(chain).addCheckpoint(size, root)
+  }
+  /** Returns the first difference from the statement, or undefined. Call this method only once, at the end. */
+  problem({ chains }) {
+    for (const stated of chains) {
+      const found = this.#of(stated.chain).end()
+      const problem = expungedProblem(stated, found) ?? checkpointsProblem(stated, found)
+      if (problem !== void 0) return problem
+    }
+  }
+}
+function expungedProblem(stated, found) {
+  if (stated.expunged_sha256 === found.expunged_sha256 && stated.expunged === found.expunged) return void 0
+  const ofChain = `${found.expunged} entries of chain ${stated.chain} have no payload`
+  if (stated.expunged !== found.expunged)
+    return `${ofChain}, but ${stated.expunged} had none in the gateway's store when it signed the export`
+  return `${ofChain}, but in the gateway's store others had none when it signed the export`
+}
+function checkpointsProblem(stated, found) {
+  if (stated.checkpoints_sha256 === found.checkpoints_sha256 && stated.checkpoints === found.checkpoints) return void 0
+  return `chain ${stated.chain} has ${found.checkpoints} checkpoints of fewer entries in the export, but ${stated.checkpoints} ${stated.checkpoints === found.checkpoints ? 'others ' : ''}in the gateway's store when it signed the export`
+}
 // src/cli/evidence/export-reader.ts
 /** Reads and verifies an export. */
 /** The error for an invalid export. Its exit code is 10. `what` is the message without hints. */
@@ -867,45 +975,72 @@ var ExportViolated = class extends CliError {
  * trusts the keys in the export.
  */
 async function openExport(folder, given, report = () => {}) {
-  const [bytes, signature] = await Promise.all(
-    ['manifest.json', 'manifest.sig'].map((name) =>
-      readFile(join(folder, name)).catch(failedToRead(join(folder, name))),
-    ),
+  const [bytes = NO_BYTES, signature = NO_BYTES, stated = NO_BYTES] = await Promise.all(
+    ['manifest.json', 'manifest.sig', 'statement.json'].map((name) => readPart(folder, name)),
   )
-  const trusted = given ? fixedKeys(given.keys, 'file') : fixedKeys(await readOwnKeys(folder), 'export')
-  report('keys', given ? `of ${given.file}` : 'of the export itself; --keys FILE trusts those of a file')
-  const [manifest, signed] = [bytes, signature].map((read) => parseWhole(read ?? Buffer.of()))
-  if (isObject(manifest) && manifest.version !== 1) throw new ExportViolated('manifest.json is of another version')
+  const own = given === void 0 || (await isOwnKeyFile(folder, given.file))
+  const trusted = given
+    ? fixedKeys(given.keys, own ? 'export' : 'file')
+    : fixedKeys(await readOwnKeys(folder), 'export')
+  report('keys', own ? 'of the export itself; --keys FILE trusts those of a file' : `of ${given.file}`)
+  const [manifest, signed, statement] = [bytes, signature, stated].map(parseWhole)
+  if (isObject(manifest) && manifest.version !== 2) throw new ExportViolated('manifest.json is of another version')
   if (!isManifest(manifest)) throw new ExportViolated('manifest.json is not a manifest')
   if (!isManifestSignature(signed)) throw new ExportViolated('manifest.sig is not a signature')
-  const problem = signatureProblem(
-    manifest,
-    createHash('sha256')
-      .update(bytes ?? '')
-      .digest('hex'),
-    signed,
-    trusted.keys,
-  )
+  if (!isStatement(statement)) throw new ExportViolated('statement.json is not a statement')
+  const problem =
+    signatureProblem(manifest, sha256Of(stated), signed, trusted.keys) ??
+    statementProblem(statement, manifest, sha256Of(bytes))
   if (problem !== void 0) throw new ExportViolated(problem)
   report('manifest', `signed by ${signed.name}, made at ${manifest.created_at} by the clock of its maker`)
+  report('statement', `made by the gateway at ${statement.signed_at} by its own clock`)
   report('key fingerprint', signed.kid)
   await assertFiles(folder, manifest)
   report('files', `${manifest.files.length} files as they were written`)
   assertRoot(manifest)
   report('root of the export', manifest.merkleRootOfExport)
   const csv = new CsvCheck(manifest)
+  const counts = new ExportCounts()
   const { source, assertRead } = toSource(folder, manifest)
   return {
     manifest,
+    statement,
     source,
     trusted,
-    onRow: ({ row }) => csv.add(row),
+    onRow({ row }) {
+      csv.add(row)
+      counts.addRow(row)
+    },
     async assertEnd(checked) {
       await assertRead()
       assertRoots(manifest, checked)
       csv.end()
+      await countCheckpoints(folder, manifest, counts)
+      const missing = counts.problem(statement)
+      if (missing !== void 0) throw new ExportViolated(missing)
     },
   }
+}
+const NO_BYTES = Buffer.of()
+const sha256Of = (bytes) => createHash('sha256').update(bytes).digest('hex')
+/** A missing statement makes an export invalid. A folder without the other two files is not an export. */
+async function readPart(folder, name) {
+  const path = join(folder, name)
+  const bytes = readFile(path)
+  return name === 'statement.json' ? bytes.catch(() => NO_BYTES) : bytes.catch(failedToRead(path))
+}
+/** Whether the caller named the key file of the export itself: its keys prove no more than without the option. */
+async function isOwnKeyFile(folder, file) {
+  const [own, named] = await Promise.all(
+    [join(folder, 'keys.json'), file].map((path) => realpath(path).catch(() => path)),
+  )
+  return own === named
+}
+/** The notes must be verified before. */
+async function countCheckpoints(folder, { chains }, counts) {
+  const sizes = new Map(chains.map(({ chain, size }) => [chain, size]))
+  for await (const { chain, note } of valuesOf(folder, 'checkpoints.ndjson', isCheckpointNote))
+    counts.addCheckpoint(chain, sizes.get(chain) ?? 0, parseCheckpoint(note).checkpoint)
 }
 /** Parses a file as JSON. Returns undefined for invalid JSON and for duplicate members. */
 function parseWhole(bytes) {
@@ -1086,13 +1221,23 @@ const USAGE = `Usage: node verify.mjs [DIR] [--keys FILE]
                default: the keys of the export, which anyone could have made
   --help       show this text
 
-Exit codes: 0 the export is valid, 1 it is invalid, 2 an argument or the key file cannot be used.
+Exit codes: 0 the export is valid, 1 it is invalid, 2 an argument or the key file cannot be used,
+11 it is consistent, but only by the keys that came with it.
 `
 /**
  * The checks, in the order in which they run. If the verification fails, the first check without a result is reported
  * as failed.
  */
-const CHECKS = ['keys', 'manifest', 'key fingerprint', 'files', 'root of the export', 'checkpoints', 'entries']
+const CHECKS = [
+  'keys',
+  'manifest',
+  'statement',
+  'key fingerprint',
+  'files',
+  'root of the export',
+  'checkpoints',
+  'entries',
+]
 /** The error for an invalid argument. */
 var ArgumentError = class extends Error {}
 /** Escapes text from the files, because control characters in it could control the terminal. */
@@ -1148,9 +1293,9 @@ async function readKeys(file) {
     )
   }
 }
-/** Checks the whole export in constant memory. Throws an error at the first fault. */
+/** Checks the whole export in constant memory. Returns the source of the keys. Throws an error at the first fault. */
 async function checkExport(folder, given, report) {
-  const { manifest, source, trusted, onRow, assertEnd } = await openExport(folder, given, report)
+  const { manifest, statement, source, trusted, onRow, assertEnd } = await openExport(folder, given, report)
   const { tenantId, heads } = source
   const checkpoints = []
   for (const head of heads)
@@ -1182,6 +1327,14 @@ async function checkExport(folder, given, report) {
   report('commits', `${commits} signed`)
   report('row count', `${manifest.rowCount}`)
   report('data.csv', 'the same as data.ndjson')
+  report('counts', countsIn(statement))
+  return trusted.from
+}
+/** Returns the gateway's counts in words. Entries that were written during the export are not in it. */
+function countsIn({ chains }) {
+  const expunged = chains.reduce((sum, chain) => sum + chain.expunged, 0)
+  const later = chains.reduce((sum, { entries, size }) => sum + Math.max(0, entries - size), 0)
+  return `as the gateway stated: ${expunged} payloads expunged${later === 0 ? '' : `; the log had ${later} later entries, which the export does not contain`}`
 }
 async function main(args) {
   let reported = 0
@@ -1191,10 +1344,15 @@ async function main(args) {
       process.stdout.write(USAGE)
       return 0
     }
-    await checkExport(folder, await readKeys(keyFile), (check, found) => {
-      say(`ok    ${check}: ${found}`)
-      reported += 1
-    })
+    if (
+      (await checkExport(folder, await readKeys(keyFile), (check, found) => {
+        say(`ok    ${check}: ${found}`)
+        reported += 1
+      })) === 'export'
+    ) {
+      say(`The export is ${OWN_KEYS}. Name keys from another source: --keys FILE`)
+      return EXIT.ownKeys
+    }
     say('The export is valid.')
     return 0
   } catch (error) {

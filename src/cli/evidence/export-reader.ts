@@ -1,12 +1,14 @@
 /** Reads and verifies an export. */
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { readdir, readFile } from 'node:fs/promises'
+import { readdir, readFile, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ChainRow } from '../../shared/evidence/chain-check.ts'
 import type { CommitRow } from '../../shared/evidence/commit.ts'
 import { exportRoot } from '../../shared/evidence/export-root.ts'
+import { type ExportStatement, isStatement } from '../../shared/evidence/export-statement.ts'
 import { isObject, type PublishedKey } from '../../shared/evidence/keys.ts'
+import { parseCheckpoint } from '../../shared/evidence/note.ts'
 import { parseBody } from '../api/http-errors.ts'
 import { CliError, EXIT, failedToRead } from '../errors.ts'
 import type { ChainHead, CheckedChain, CheckpointNote, EvidenceSource, SignedRow } from './chains.ts'
@@ -14,8 +16,16 @@ import { CSV_HEAD, contentsOf, logLineOf } from './csv.ts'
 import { hasDoubledMember } from './doubled-members.ts'
 import { fixedKeys, readKeyFile, type TrustedKeys } from './key-set.ts'
 import { linesOf } from './lines.ts'
-import { EXPORT_FILES, isManifest, isManifestSignature, type Manifest, signatureProblem } from './manifest.ts'
+import {
+  EXPORT_FILES,
+  isManifest,
+  isManifestSignature,
+  MANIFEST_VERSION,
+  type Manifest,
+  signatureProblem,
+} from './manifest.ts'
 import { isChainRow, isCheckpointNote, isCommit, parseJson } from './shapes.ts'
+import { ExportCounts, statementProblem } from './statement.ts'
 
 /** The error for an invalid export. Its exit code is 10. `what` is the message without hints. */
 export class ExportViolated extends CliError {
@@ -35,6 +45,7 @@ export type Report = (check: string, found: string) => void
 
 export type OpenedExport = {
   manifest: Manifest
+  statement: ExportStatement
   source: EvidenceSource
   trusted: TrustedKeys
   onRow(seen: SignedRow): void
@@ -55,40 +66,77 @@ export async function openExport(
   given: GivenKeys | undefined,
   report: Report = () => {},
 ): Promise<OpenedExport> {
-  const [bytes, signature] = await Promise.all(
-    ['manifest.json', 'manifest.sig'].map((name) =>
-      readFile(join(folder, name)).catch(failedToRead(join(folder, name))),
-    ),
+  const [bytes = NO_BYTES, signature = NO_BYTES, stated = NO_BYTES] = await Promise.all(
+    ['manifest.json', 'manifest.sig', 'statement.json'].map((name) => readPart(folder, name)),
   )
-  const trusted = given ? fixedKeys(given.keys, 'file') : fixedKeys(await readOwnKeys(folder), 'export')
-  report('keys', given ? `of ${given.file}` : 'of the export itself; --keys FILE trusts those of a file')
-  const [manifest, signed] = [bytes, signature].map((read) => parseWhole(read ?? Buffer.of()))
-  if (isObject(manifest) && manifest.version !== 1) throw new ExportViolated('manifest.json is of another version')
+  const own = given === undefined || (await isOwnKeyFile(folder, given.file))
+  const trusted = given
+    ? fixedKeys(given.keys, own ? 'export' : 'file')
+    : fixedKeys(await readOwnKeys(folder), 'export')
+  report('keys', own ? 'of the export itself; --keys FILE trusts those of a file' : `of ${given.file}`)
+  const [manifest, signed, statement] = [bytes, signature, stated].map(parseWhole)
+  if (isObject(manifest) && manifest.version !== MANIFEST_VERSION)
+    throw new ExportViolated('manifest.json is of another version')
   if (!isManifest(manifest)) throw new ExportViolated('manifest.json is not a manifest')
   if (!isManifestSignature(signed)) throw new ExportViolated('manifest.sig is not a signature')
-  const sha256 = createHash('sha256')
-    .update(bytes ?? '')
-    .digest('hex')
-  const problem = signatureProblem(manifest, sha256, signed, trusted.keys)
+  if (!isStatement(statement)) throw new ExportViolated('statement.json is not a statement')
+  const problem =
+    signatureProblem(manifest, sha256Of(stated), signed, trusted.keys) ??
+    statementProblem(statement, manifest, sha256Of(bytes))
   if (problem !== undefined) throw new ExportViolated(problem)
   report('manifest', `signed by ${signed.name}, made at ${manifest.created_at} by the clock of its maker`)
+  report('statement', `made by the gateway at ${statement.signed_at} by its own clock`)
   report('key fingerprint', signed.kid)
   await assertFiles(folder, manifest)
   report('files', `${manifest.files.length} files as they were written`)
   assertRoot(manifest)
   report('root of the export', manifest.merkleRootOfExport)
   const csv = new CsvCheck(manifest)
+  const counts = new ExportCounts()
   const { source, assertRead } = toSource(folder, manifest)
   return {
     manifest,
+    statement,
     source,
     trusted,
-    onRow: ({ row }) => csv.add(row),
+    onRow({ row }) {
+      csv.add(row)
+      counts.addRow(row)
+    },
     async assertEnd(checked) {
       await assertRead()
       assertRoots(manifest, checked)
       csv.end()
+      await countCheckpoints(folder, manifest, counts)
+      const missing = counts.problem(statement)
+      if (missing !== undefined) throw new ExportViolated(missing)
     },
+  }
+}
+
+const NO_BYTES = Buffer.of()
+const sha256Of = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex')
+
+/** A missing statement makes an export invalid. A folder without the other two files is not an export. */
+async function readPart(folder: string, name: string): Promise<Buffer> {
+  const path = join(folder, name)
+  const bytes = readFile(path)
+  return name === 'statement.json' ? bytes.catch(() => NO_BYTES) : bytes.catch(failedToRead(path))
+}
+
+/** Whether the caller named the key file of the export itself: its keys prove no more than without the option. */
+async function isOwnKeyFile(folder: string, file: string): Promise<boolean> {
+  const [own, named] = await Promise.all(
+    [join(folder, 'keys.json'), file].map((path) => realpath(path).catch(() => path)),
+  )
+  return own === named
+}
+
+/** The notes must be verified before. */
+async function countCheckpoints(folder: string, { chains }: Manifest, counts: ExportCounts): Promise<void> {
+  const sizes = new Map(chains.map(({ chain, size }) => [chain, size]))
+  for await (const { chain, note } of valuesOf(folder, 'checkpoints.ndjson', isCheckpointNote)) {
+    counts.addCheckpoint(chain, sizes.get(chain) ?? 0, parseCheckpoint(note).checkpoint)
   }
 }
 
