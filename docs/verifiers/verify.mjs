@@ -9,6 +9,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { createHash, createPublicKey, hash, verify } from 'node:crypto'
+import { isUtf8 } from 'node:buffer'
 import { createReadStream } from 'node:fs'
 import { readFile, readdir, realpath } from 'node:fs/promises'
 // src/cli/errors.ts
@@ -129,6 +130,7 @@ function parseKey(json) {
   if (publicKey.length !== 32 || publicKey.toString('base64url') !== x) throw new KeySetError('a key is not 32 bytes')
   if (typeof kid !== 'string' || kid !== keyIdOf(publicKey))
     throw new KeySetError('a kid is not the thumbprint of its key')
+  if (!isStrongPoint(publicKey)) throw new KeySetError(`the key ${kid} is not a canonical point of large order`)
   if (!isSignerName(name)) throw new KeySetError(`the key ${kid} has no valid signer name`)
   if (typeof createdAt !== 'string' || (retiredAt !== null && typeof retiredAt !== 'string'))
     throw new KeySetError(`the key ${kid} has no valid times`)
@@ -140,7 +142,27 @@ function parseKey(json) {
     retiredAt,
   }
 }
+/** The prime of the field of Ed25519 (RFC 8032, section 5.1). */
+const P = 2n ** 255n - 19n
+/** The y coordinate of the points of order 8. Its negative is the other one. */
+const Y_OF_ORDER_8 = 55188659117513257062467267217118295137698188065244968500265048394206261417927n
+/** The y coordinates of all points whose order divides 8. */
+const WEAK_Y = [0n, 1n, P - 1n, Y_OF_ORDER_8, P - Y_OF_ORDER_8]
+/**
+ * Whether a key has its canonical encoding and is not of small order. Under a key of small order, one signature fits
+ * many texts. Implementations of Ed25519 disagree about both kinds of keys.
+ */
+function isStrongPoint(publicKey) {
+  const y = BigInt(`0x${Buffer.from(publicKey).reverse().toString('hex')}`) & (2n ** 255n - 1n)
+  return y < P && !WEAK_Y.includes(y)
+}
 const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value)
+/**
+ * Whether the value is an object with exactly these members. Readers would think that further members are signed, but
+ * the hashes do not cover them.
+ */
+const hasOnly = (value, names) =>
+  isObject(value) && Object.keys(value).length === names.length && names.every((name) => Object.hasOwn(value, name))
 /**
  * Whether the value is a valid signer name in a signature line (C2SP signed-note). A name must not be empty and must
  * not contain white space or a plus.
@@ -652,8 +674,6 @@ const isStatedChain = (json) =>
   typeof json.chain === 'string' &&
   COUNTS.every((name) => isCount(json[name])) &&
   DIGESTS.every((name) => isHash(json[name]))
-const hasOnly = (json, names) =>
-  isObject(json) && Object.keys(json).length === names.length && names.every((name) => Object.hasOwn(json, name))
 /** Counts lines, and computes the SHA-256 over them. Each line ends with a newline. */
 var LineDigest = class {
   count = 0
@@ -689,25 +709,6 @@ var ChainCounts = class {
     }
   }
 }
-// src/cli/output/formats.ts
-/** Returns the value at a dotted path (`users.0.email`), or undefined if the path does not exist. */
-function findAtPath(value, path) {
-  let current = value
-  for (const segment of path.split('.')) {
-    if (typeof current !== 'object' || current === null || !Object.hasOwn(current, segment)) return void 0
-    current = Reflect.get(current, segment)
-  }
-  return current
-}
-// src/cli/api/http-errors.ts
-/** Parses a body as JSON. Returns undefined if it is not JSON. */
-function parseBody(raw) {
-  try {
-    return JSON.parse(Buffer.from(raw).toString())
-  } catch {
-    return
-  }
-}
 // src/shared/evidence/csv.ts
 /** Characters that start a formula in a spreadsheet. */
 const FORMULA = /^[=+\-@\t\r]/
@@ -721,6 +722,16 @@ const toCsvLine = (cells) => `${cells.map(toCell).join(',')}\r\n`
 function toCell(text) {
   const harmless = FORMULA.test(text) ? `'${text}` : text
   return /[",\r\n]/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless
+}
+// src/cli/output/formats.ts
+/** Returns the value at a dotted path (`users.0.email`), or undefined if the path does not exist. */
+function findAtPath(value, path) {
+  let current = value
+  for (const segment of path.split('.')) {
+    if (typeof current !== 'object' || current === null || !Object.hasOwn(current, segment)) return void 0
+    current = Reflect.get(current, segment)
+  }
+  return current
 }
 // src/cli/evidence/shapes.ts
 /** Parses a JSON text. Returns undefined for invalid JSON. */
@@ -746,6 +757,28 @@ const isChainRow = (json) =>
   isRowOfChain(json) &&
   Object.keys(json).length === ROW_MEMBERS
 const ROW_MEMBERS = 10
+const COMMIT = /* @__PURE__ */ new Set([
+  'id',
+  'created_at',
+  'kid',
+  'signer',
+  'tree_size',
+  'root',
+  'leaves',
+  'signature',
+])
+/** Whether the value is a commit of an export, without further members. */
+const isCommitOfExport = (json) => isCommit(json) && Object.keys(json).every((name) => COMMIT.has(name))
+/** Whether the value is a checkpoint of an export, without further members. */
+const isCheckpointOfExport = (json) => hasOnly(json, ['chain', 'tree_size', 'note']) && isCheckpointNote(json)
+/**
+ * Whether all texts in a value are valid Unicode. A lone surrogate has the same hash as U+FFFD, so it could replace that
+ * character unnoticed.
+ */
+const isWellFormed = (json) =>
+  typeof json === 'string'
+    ? json.isWellFormed()
+    : typeof json !== 'object' || json === null || Object.values(json).every(isWellFormed)
 const isCommit = (json) =>
   isObject(json) &&
   [json.id, json.kid, json.signer, json.signature].every(isText) &&
@@ -832,7 +865,7 @@ const OWN_KEYS = 'consistent, but only by the keys that came with it'
 // src/cli/evidence/lines.ts
 const NEWLINE$1 = 10
 /**
- * Yields the lines of a file as UTF-8. Only one chunk and one line are in memory. Only a newline ends a line. Node's
+ * Yields the bytes of each line of a file. Only one chunk and one line are in memory. Only a newline ends a line. Node's
  * readline would also split at carriage returns, U+2028 and U+2029, but JSON may contain these characters. The newline
  * after the last line is optional.
  */
@@ -843,13 +876,13 @@ async function* linesOf(path) {
     let from = 0
     for (let end = chunk.indexOf(NEWLINE$1); end >= 0; end = chunk.indexOf(NEWLINE$1, from)) {
       const rest = chunk.subarray(from, end)
-      yield begun.length === 0 ? rest.toString() : Buffer.concat([...begun, rest]).toString()
+      yield begun.length === 0 ? rest : Buffer.concat([...begun, rest])
       begun = []
       from = end + 1
     }
     if (from < chunk.length) begun.push(chunk.subarray(from))
   }
-  if (begun.length > 0) yield Buffer.concat(begun).toString()
+  if (begun.length > 0) yield Buffer.concat(begun)
   return void 0
 }
 /** The files that a manifest covers. */
@@ -887,17 +920,23 @@ function signatureProblem(
   if (bytes === void 0 || !isSignedBy(key, text, bytes)) return 'its signature is wrong'
   return note === signedNote(text, name, key.publicKey, bytes) ? void 0 : 'its note does not match its signature'
 }
+const MEMBERS = [
+  ...['version', 'created_at', 'tenant_id', 'chains', 'rowCount'],
+  ...['merkleRootOfExport', 'signingKeyFingerprint', 'files'],
+]
+const CHAIN = ['chain', 'size', 'head', 'root']
+const FILE = ['name', 'sha256', 'bytes']
 /** Whether the value has the form of a manifest and lists each file of an export once. */
 function isManifest(json) {
-  if (!isObject(json) || !Array.isArray(json.chains) || !Array.isArray(json.files)) return false
+  if (!hasOnly(json, MEMBERS) || !Array.isArray(json.chains) || !Array.isArray(json.files)) return false
   const { version, created_at, tenant_id, rowCount, merkleRootOfExport, signingKeyFingerprint } = json
   const texts = [created_at, tenant_id, merkleRootOfExport, signingKeyFingerprint]
   if (version !== 2 || !isCount(rowCount) || !texts.every(isText)) return false
   const chains = json.chains.every(
-    (chain) => isObject(chain) && isCount(chain.size) && [chain.chain, chain.head, chain.root].every(isText),
+    (chain) => hasOnly(chain, CHAIN) && isCount(chain.size) && [chain.chain, chain.head, chain.root].every(isText),
   )
   const files = json.files.every(
-    (file) => isObject(file) && isCount(file.bytes) && [file.name, file.sha256].every(isText),
+    (file) => hasOnly(file, FILE) && isCount(file.bytes) && [file.name, file.sha256].every(isText),
   )
   if (!chains || !files || !isSorted(json.chains.map(({ chain }) => chain))) return false
   return (
@@ -909,7 +948,8 @@ function isManifest(json) {
 }
 /** Whether the names are sorted by code units and contain no duplicates. */
 const isSorted = (names) => names.every((name, at) => at === 0 || (names[at - 1] ?? '') < name)
-const isManifestSignature = (json) => isObject(json) && [json.kid, json.name, json.note, json.signature].every(isText)
+const isManifestSignature = (json) =>
+  hasOnly(json, ['kid', 'name', 'note', 'signature']) && Object.values(json).every(isText)
 // src/cli/evidence/statement.ts
 /** Compares an export with the gateway's statement about it. */
 /** Returns the reason why a statement does not belong to a manifest, or undefined if it does. */
@@ -1039,13 +1079,15 @@ async function isOwnKeyFile(folder, file) {
 /** The notes must be verified before. */
 async function countCheckpoints(folder, { chains }, counts) {
   const sizes = new Map(chains.map(({ chain, size }) => [chain, size]))
-  for await (const { chain, note } of valuesOf(folder, 'checkpoints.ndjson', isCheckpointNote))
+  for await (const { chain, note } of valuesOf(folder, 'checkpoints.ndjson', isCheckpointOfExport))
     counts.addCheckpoint(chain, sizes.get(chain) ?? 0, parseCheckpoint(note).checkpoint)
 }
-/** Parses a file as JSON. Returns undefined for invalid JSON and for duplicate members. */
+/** Parses a file as JSON. Returns undefined for invalid JSON, invalid UTF-8 and duplicate members. */
 function parseWhole(bytes) {
-  const value = parseBody(bytes)
-  return value === void 0 || hasDoubledMember(bytes.toString()) ? void 0 : value
+  if (!isUtf8(bytes)) return void 0
+  const text = bytes.toString()
+  const value = parseJson(text)
+  return value === void 0 || hasDoubledMember(text) ? void 0 : value
 }
 /** Throws a usage error if the file contains no keys. */
 const readGivenKeys = async (file) =>
@@ -1096,7 +1138,7 @@ function assertRoot({ chains, rowCount, merkleRootOfExport }) {
  */
 function toSource(folder, { tenant_id: tenantId, chains }) {
   const rows = valuesOf(folder, 'data.ndjson', isChainRow)
-  const commits = valuesOf(folder, 'commits.ndjson', isCommit)
+  const commits = valuesOf(folder, 'commits.ndjson', isCommitOfExport)
   let commit
   const source = {
     tenantId,
@@ -1113,7 +1155,7 @@ function toSource(folder, { tenant_id: tenantId, chains }) {
       }
     },
     async *checkpoints({ chain }) {
-      for await (const checkpoint of valuesOf(folder, 'checkpoints.ndjson', isCheckpointNote))
+      for await (const checkpoint of valuesOf(folder, 'checkpoints.ndjson', isCheckpointOfExport))
         if (checkpoint.chain === chain) yield checkpoint
     },
   }
@@ -1122,7 +1164,7 @@ function toSource(folder, { tenant_id: tenantId, chains }) {
     if (!(await rows.next()).done) throw new ExportViolated('data.ndjson has more entries than its manifest')
     if (!(await commits.next()).done) throw new ExportViolated('commits.ndjson has more commits than its entries need')
     const known = new Set(chains.map(({ chain }) => chain))
-    for await (const { chain } of valuesOf(folder, 'checkpoints.ndjson', isCheckpointNote))
+    for await (const { chain } of valuesOf(folder, 'checkpoints.ndjson', isCheckpointOfExport))
       if (!known.has(chain))
         throw new ExportViolated(`checkpoints.ndjson names the unknown chain ${JSON.stringify(chain)}`)
   }
@@ -1139,8 +1181,9 @@ async function* valuesOf(folder, name, isRow) {
   let at = 0
   for await (const line of linesOf(join(folder, name))) {
     at += 1
-    const row = parseJson(line)
-    const isCanonical = JSON.stringify(row) === line
+    const text = isUtf8(line) ? line.toString() : ''
+    const row = parseJson(text)
+    const isCanonical = JSON.stringify(row) === text && isWellFormed(row)
     if (!isRow(row) || !isCanonical) throw new ExportViolated(`line ${at} of ${name} is invalid`)
     yield row
   }

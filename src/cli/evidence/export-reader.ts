@@ -1,4 +1,5 @@
 /** Reads and verifies an export. */
+import { isUtf8 } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { readdir, readFile, realpath } from 'node:fs/promises'
@@ -9,7 +10,6 @@ import { exportRoot } from '../../shared/evidence/export-root.ts'
 import { type ExportStatement, isStatement } from '../../shared/evidence/export-statement.ts'
 import { isObject, type PublishedKey } from '../../shared/evidence/keys.ts'
 import { parseCheckpoint } from '../../shared/evidence/note.ts'
-import { parseBody } from '../api/http-errors.ts'
 import { CliError, EXIT, failedToRead } from '../errors.ts'
 import type { ChainHead, CheckedChain, CheckpointNote, EvidenceSource, SignedRow } from './chains.ts'
 import { CSV_HEAD, contentsOf, logLineOf } from './csv.ts'
@@ -24,7 +24,7 @@ import {
   type Manifest,
   signatureProblem,
 } from './manifest.ts'
-import { isChainRow, isCheckpointNote, isCommit, parseJson } from './shapes.ts'
+import { isChainRow, isCheckpointOfExport, isCommitOfExport, isWellFormed, parseJson } from './shapes.ts'
 import { ExportCounts, statementProblem } from './statement.ts'
 
 /** The error for an invalid export. Its exit code is 10. `what` is the message without hints. */
@@ -135,15 +135,17 @@ async function isOwnKeyFile(folder: string, file: string): Promise<boolean> {
 /** The notes must be verified before. */
 async function countCheckpoints(folder: string, { chains }: Manifest, counts: ExportCounts): Promise<void> {
   const sizes = new Map(chains.map(({ chain, size }) => [chain, size]))
-  for await (const { chain, note } of valuesOf(folder, 'checkpoints.ndjson', isCheckpointNote)) {
+  for await (const { chain, note } of valuesOf(folder, 'checkpoints.ndjson', isCheckpointOfExport)) {
     counts.addCheckpoint(chain, sizes.get(chain) ?? 0, parseCheckpoint(note).checkpoint)
   }
 }
 
-/** Parses a file as JSON. Returns undefined for invalid JSON and for duplicate members. */
+/** Parses a file as JSON. Returns undefined for invalid JSON, invalid UTF-8 and duplicate members. */
 function parseWhole(bytes: Buffer): unknown {
-  const value = parseBody(bytes)
-  return value === undefined || hasDoubledMember(bytes.toString()) ? undefined : value
+  if (!isUtf8(bytes)) return undefined
+  const text = bytes.toString()
+  const value = parseJson(text)
+  return value === undefined || hasDoubledMember(text) ? undefined : value
 }
 
 /** Throws a usage error if the file contains no keys. */
@@ -195,7 +197,7 @@ function assertRoot({ chains, rowCount, merkleRootOfExport }: Manifest): void {
  */
 function toSource(folder: string, { tenant_id: tenantId, chains }: Manifest) {
   const rows = valuesOf(folder, 'data.ndjson', isChainRow)
-  const commits = valuesOf(folder, 'commits.ndjson', isCommit)
+  const commits = valuesOf(folder, 'commits.ndjson', isCommitOfExport)
   let commit: CommitRow | undefined
 
   const source: EvidenceSource = {
@@ -210,7 +212,7 @@ function toSource(folder: string, { tenant_id: tenantId, chains }: Manifest) {
       }
     },
     async *checkpoints({ chain }: ChainHead): AsyncGenerator<CheckpointNote> {
-      for await (const checkpoint of valuesOf(folder, 'checkpoints.ndjson', isCheckpointNote)) {
+      for await (const checkpoint of valuesOf(folder, 'checkpoints.ndjson', isCheckpointOfExport)) {
         if (checkpoint.chain === chain) yield checkpoint
       }
     },
@@ -221,7 +223,7 @@ function toSource(folder: string, { tenant_id: tenantId, chains }: Manifest) {
     if (!(await rows.next()).done) throw new ExportViolated('data.ndjson has more entries than its manifest')
     if (!(await commits.next()).done) throw new ExportViolated('commits.ndjson has more commits than its entries need')
     const known = new Set(chains.map(({ chain }) => chain))
-    for await (const { chain } of valuesOf(folder, 'checkpoints.ndjson', isCheckpointNote)) {
+    for await (const { chain } of valuesOf(folder, 'checkpoints.ndjson', isCheckpointOfExport)) {
       if (!known.has(chain))
         throw new ExportViolated(`checkpoints.ndjson names the unknown chain ${JSON.stringify(chain)}`)
     }
@@ -242,8 +244,9 @@ async function* valuesOf<Row>(
   let at = 0
   for await (const line of linesOf(join(folder, name))) {
     at += 1
-    const row = parseJson(line)
-    const isCanonical = JSON.stringify(row) === line
+    const text = isUtf8(line) ? line.toString() : ''
+    const row = parseJson(text)
+    const isCanonical = JSON.stringify(row) === text && isWellFormed(row)
     if (!isRow(row) || !isCanonical) throw new ExportViolated(`line ${at} of ${name} is invalid`)
     yield row
   }

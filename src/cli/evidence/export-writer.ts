@@ -26,7 +26,7 @@ import {
   signatureProblem,
   VIOLATIONS_FILE,
 } from './manifest.ts'
-import { parseJson } from './shapes.ts'
+import { parseJson, toCommitOfExport } from './shapes.ts'
 import { ExportCounts, statementProblem } from './statement.ts'
 import { checkEvidence, toRow, violationsOf } from './verification.ts'
 
@@ -108,7 +108,8 @@ export async function writeExport(
         await add('data.ndjson', `${JSON.stringify(row)}\n`)
         await add('data.csv', toLogLine(row))
         counts.addRow(row)
-        if (row.commit_id !== commitId && commit) await add('commits.ndjson', `${JSON.stringify(commit)}\n`)
+        if (row.commit_id !== commitId && commit)
+          await add('commits.ndjson', `${JSON.stringify(toCommitOfExport(commit))}\n`)
         commitId = row.commit_id
       },
     })

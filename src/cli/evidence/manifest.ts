@@ -1,7 +1,7 @@
 /** The manifest of an export, and its signature. */
 import { isCount } from '../../shared/evidence/entry.ts'
 import { type ExportedChain, exportOrigin } from '../../shared/evidence/export-root.ts'
-import { isObject, isSignedBy, type PublishedKey } from '../../shared/evidence/keys.ts'
+import { hasOnly, isSignedBy, type PublishedKey } from '../../shared/evidence/keys.ts'
 import { checkpointText, decodeBase64, signedNote } from '../../shared/evidence/note.ts'
 import { isText } from './shapes.ts'
 
@@ -63,17 +63,24 @@ export function signatureProblem(
   return note === signedNote(text, name, key.publicKey, bytes) ? undefined : 'its note does not match its signature'
 }
 
+const MEMBERS = [
+  ...['version', 'created_at', 'tenant_id', 'chains', 'rowCount'],
+  ...['merkleRootOfExport', 'signingKeyFingerprint', 'files'],
+]
+const CHAIN = ['chain', 'size', 'head', 'root']
+const FILE = ['name', 'sha256', 'bytes']
+
 /** Whether the value has the form of a manifest and lists each file of an export once. */
 export function isManifest(json: unknown): json is Manifest {
-  if (!isObject(json) || !Array.isArray(json.chains) || !Array.isArray(json.files)) return false
+  if (!hasOnly(json, MEMBERS) || !Array.isArray(json.chains) || !Array.isArray(json.files)) return false
   const { version, created_at, tenant_id, rowCount, merkleRootOfExport, signingKeyFingerprint } = json
   const texts = [created_at, tenant_id, merkleRootOfExport, signingKeyFingerprint]
   if (version !== MANIFEST_VERSION || !isCount(rowCount) || !texts.every(isText)) return false
   const chains = json.chains.every(
-    (chain) => isObject(chain) && isCount(chain.size) && [chain.chain, chain.head, chain.root].every(isText),
+    (chain) => hasOnly(chain, CHAIN) && isCount(chain.size) && [chain.chain, chain.head, chain.root].every(isText),
   )
   const files = json.files.every(
-    (file) => isObject(file) && isCount(file.bytes) && [file.name, file.sha256].every(isText),
+    (file) => hasOnly(file, FILE) && isCount(file.bytes) && [file.name, file.sha256].every(isText),
   )
   if (!chains || !files || !isSorted(json.chains.map(({ chain }: ExportedChain) => chain))) return false
   const names = json.files.map(({ name }: FileSum) => name).sort()
@@ -85,4 +92,4 @@ const isSorted = (names: readonly string[]): boolean =>
   names.every((name, at) => at === 0 || (names[at - 1] ?? '') < name)
 
 export const isManifestSignature = (json: unknown): json is ManifestSignature =>
-  isObject(json) && [json.kid, json.name, json.note, json.signature].every(isText)
+  hasOnly(json, ['kid', 'name', 'note', 'signature']) && Object.values(json).every(isText)

@@ -1,7 +1,7 @@
 import { createHash, type Hash } from 'node:crypto'
 import { toCanonicalJson } from '../canonical-json.ts'
 import { isCount, isHash } from './entry.ts'
-import { isObject } from './keys.ts'
+import { hasOnly } from './keys.ts'
 
 /** The gateway's own counts of a chain in its store, at the time when it signed an export. */
 export type StatedChain = {
@@ -51,9 +51,6 @@ const isStatedChain = (json: unknown): json is StatedChain =>
   typeof json.chain === 'string' &&
   COUNTS.every((name) => isCount(json[name])) &&
   DIGESTS.every((name) => isHash(json[name]))
-
-const hasOnly = (json: unknown, names: readonly string[]): json is Record<string, unknown> =>
-  isObject(json) && Object.keys(json).length === names.length && names.every((name) => Object.hasOwn(json, name))
 
 /** Counts lines, and computes the SHA-256 over them. Each line ends with a newline. */
 class LineDigest {

@@ -95,6 +95,11 @@ const withoutPayloads = exportParts(
   [changes, { ...requests, rows: requests.rows.map((row) => (row.seq < 5 ? { ...row, payload: null } : row)) }],
   signer,
 )
+/** An export of one entry whose payload contains U+FFFD, with a change in the bytes of data.ndjson. */
+function withBytes(change: (text: string) => Buffer): ExportParts {
+  const parts = ofPayload('{"type":"\ufffd"}')
+  return { ...parts, files: { 'data.ndjson': change(toLines(parts.rows)) } }
+}
 const behind = nextRow(last, { forged: true }, commit.id, 1)
 
 /** What is signed over these parts is right; what is done to the folder after it was signed is not. */
@@ -154,6 +159,12 @@ const TAMPERED: Tampering[] = [
   ['a statement about another manifest', { inStatement: (text) => text.replace(/("manifest_sha256":")../, '$1ab') }],
   ['a member of its statement twice', { inStatement: (text) => text.replace('{', '{"version":1,') }],
   ['no statement', {}, (dir) => rm(join(dir, 'statement.json'))],
+  ['a commit with one member more', { files: { 'commits.ndjson': toLines([{ ...commits[0], more: 1 }]) } }],
+  ['a checkpoint with one member more', withCheckpoint({ more: 1 })],
+  ['one member more in its manifest', { manifest: { more: 1 } }],
+  ['one member more in its signature', {}, inSignature({ more: 1 })],
+  ['a lone surrogate that has the hash of U+FFFD', withBytes((text) => Buffer.from(text.replace('\ufffd', '\\ud800')))],
+  ['bytes that have the hash of U+FFFD', withBytes((text) => Buffer.from(text.replace('\ufffd', '\u00ff'), 'latin1'))],
   ['no manifest', {}, (dir) => writeFile(join(dir, 'manifest.json'), 'null')],
   ['no signature', {}, (dir) => writeFile(join(dir, 'manifest.sig'), 'null')],
 ]

@@ -1,10 +1,11 @@
+import { hash } from 'node:crypto'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { CSV_HEAD, toLogLine } from '../../../src/cli/evidence/csv.ts'
 import type { COVERED_FILES, Manifest } from '../../../src/cli/evidence/manifest.ts'
 import type { ChainRow } from '../../../src/shared/evidence/chain-check.ts'
 import type { CommitRow } from '../../../src/shared/evidence/commit.ts'
-import { logId, payloadHash as sha256 } from '../../../src/shared/evidence/entry.ts'
+import { logId } from '../../../src/shared/evidence/entry.ts'
 import { exportOrigin, exportRoot } from '../../../src/shared/evidence/export-root.ts'
 import type { ExportStatement } from '../../../src/shared/evidence/export-statement.ts'
 import { toKeySet } from '../../../src/shared/evidence/keys.ts'
@@ -22,7 +23,7 @@ export type ExportParts = {
   csv: string
   manifest: object
   /** Texts that replace generated parts. */
-  files?: Record<string, string>
+  files?: Record<string, string | Buffer>
   /** Changes the text of the manifest before it is signed. */
   inManifest?: (text: string) => string
   /** The rows of the gateway's store, if they differ from those of the export. */
@@ -52,6 +53,8 @@ export function exportParts(
   }
 }
 
+const sha256 = (data: string | Buffer): string => hash('sha256', data, 'hex')
+
 /** One value on each line. */
 export const toLines = (values: readonly unknown[]): string =>
   values.map((value) => `${JSON.stringify(value)}\n`).join('')
@@ -59,7 +62,7 @@ export const toLines = (values: readonly unknown[]): string =>
 /** Writes an export in the format of docs/evidence.md, with a matching and signed manifest. */
 export async function writeExport(folder: string, parts: ExportParts, signer: TestSigner): Promise<void> {
   const { rows, commits, notes, csv } = parts
-  const texts: Record<(typeof COVERED_FILES)[number], string> = {
+  const texts: Record<(typeof COVERED_FILES)[number], string | Buffer> = {
     'data.ndjson': toLines(rows),
     'data.csv': csv,
     'commits.ndjson': toLines(commits),
