@@ -99,8 +99,7 @@ export async function startApp(
     const { access, authenticate, isAccepted, findUserNames } = identity
     const safety = open(await openSafety({ ...config, shieldProgram }, { access, masterKey, providers, log }))
     const { guards, policies } = safety
-    const { allowPrivate = false } = config.webhooks ?? {}
-    const webhooks = open(await openWebhooks({ allowPrivate }, { access, masterKey, metrics, http, names, log }))
+    const webhooks = open(await openWebhooks(config.webhooks ?? {}, { access, masterKey, metrics, http, names, log }))
     records.onEvents(webhooks.wake)
     const ofKnowledge = { access, providers, guards, policies, ledger, metrics, log }
     const knowledge = open(await openKnowledge({ ...config, aloneSince, extraction, rankingProgram }, ofKnowledge))

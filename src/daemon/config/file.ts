@@ -132,6 +132,7 @@ export type FileSettings = {
     | undefined
   prompt_shield?: { model?: ShieldModelSettings | null | undefined } | null | undefined
   evidence?: EvidenceSettings | null | undefined
+  webhooks?: { allow?: string[] | null | undefined; show_private_bodies?: boolean | undefined } | null | undefined
   providers: ProviderConfig[]
   /** The names under `models:`. */
   models: ModelName[]
@@ -319,6 +320,15 @@ function rootSchema(sources: ConfigSources, path: string) {
           checkpoint_url: checkpointUrl.optional(),
         },
         'may contain name, receipts, retention_days, checkpoint_file and checkpoint_url, such as retention_days: 365',
+      ).nullish(),
+      webhooks: section(
+        {
+          allow: z
+            .array(addressBlock, { error: 'must be a list of IP addresses or blocks, such as [10.2.0.0/16]' })
+            .nullish(),
+          show_private_bodies: z.boolean({ error: 'must be true or false' }).optional(),
+        },
+        'may contain allow and show_private_bodies, such as allow: [10.2.0.0/16]',
       ).nullish(),
       // Providers and names are parsed separately; otherwise, faults in this schema would hide faults in their settings.
       // Their keys are listed here so that they can be suggested for a misspelt key.

@@ -45,7 +45,7 @@ describe('defaults', () => {
       dataDir: '/home/ada/.local/state/aigw',
       database: { kind: 'sqlite' },
       bootstrapKey: undefined,
-      webhooks: { allowPrivate: false },
+      webhooks: { allowPrivate: false, allow: [], showPrivateBodies: false },
       providers: [],
       models: [],
       log: { level: 'info' },
@@ -170,13 +170,27 @@ describe('sources', () => {
   })
 
   test('WEBHOOKS_ALLOW_PRIVATE is true or false, and false by default', () => {
-    expect(good({ env: { WEBHOOKS_ALLOW_PRIVATE: 'true' } }).webhooks).toEqual({ allowPrivate: true })
+    expect(good({ env: { WEBHOOKS_ALLOW_PRIVATE: 'true' } }).webhooks).toMatchObject({ allowPrivate: true })
     for (const value of ['false', ''])
-      expect(good({ env: { WEBHOOKS_ALLOW_PRIVATE: value } }).webhooks).toEqual({ allowPrivate: false })
+      expect(good({ env: { WEBHOOKS_ALLOW_PRIVATE: value } }).webhooks).toMatchObject({ allowPrivate: false })
     for (const value of ['1', 'yes', 'TRUE', ' true'])
       expect(faults({ env: { WEBHOOKS_ALLOW_PRIVATE: value } })).toEqual([
         `WEBHOOKS_ALLOW_PRIVATE: "${value}" is not a valid value; write true or false`,
       ])
+  })
+
+  test('webhooks.allow lists blocks, and webhooks.show_private_bodies is a switch', () => {
+    const text = 'webhooks:\n  allow: [10.2.0.0/16, "fd00:1::/64"]\n  show_private_bodies: true'
+    expect(good(yaml(text)).webhooks).toEqual({
+      allowPrivate: false,
+      allow: ['10.2.0.0/16', 'fd00:1::/64'],
+      showPrivateBodies: true,
+    })
+    expect(faults(yaml('webhooks: {allow: [10.2.0.0/33], show_private_bodies: 1, alow: []}'))).toEqual([
+      expect.stringContaining('webhooks.allow.0: must be an IP address, or a block such as 10.0.0.0/8'),
+      expect.stringContaining('webhooks.show_private_bodies: must be true or false'),
+      expect.stringContaining('webhooks.alow: unknown key; did you mean "allow"?'),
+    ])
   })
 
   test('AIGW_PARENT_PIPE is a descriptor number', () => {
