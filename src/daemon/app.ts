@@ -21,6 +21,7 @@ import { createMetrics } from './platform/metrics/registry.ts'
 import { metricsRoutes } from './platform/metrics/routes.ts'
 import { openNames } from './platform/network/names.ts'
 import { openMasterKey } from './platform/secrets/master-key.ts'
+import { createRotation } from './platform/secrets/rotation.ts'
 import { openRecords } from './records/room.ts'
 import { knownPolicies, openSafety } from './safety/room.ts'
 import { openWebhooks } from './webhooks/room.ts'
@@ -83,7 +84,14 @@ export async function startApp(
     opened.push(() => db.destroy())
     await migrateDatabase(db)
     const aloneSince = lock && clock.now()
-    const masterKey = await openMasterKey(db, { configured: config.masterKey, dataDir: config.dataDir, clock, log })
+    const keySources = {
+      configured: config.masterKey,
+      next: config.nextMasterKey,
+      dataDir: config.dataDir,
+      clock,
+      log,
+    }
+    const masterKey = await openMasterKey(db, keySources)
     const metrics = createMetrics()
     const http = createHttp()
     const names = openNames({ clock })
@@ -123,6 +131,8 @@ export async function startApp(
       log,
     }
     const gateway = open(openGateway(config, ofChats))
+    const columns = [records, webhooks, gateway].flatMap(({ sealedColumns }) => sealedColumns)
+    const rotation = open(createRotation(db, { ...keySources, masterKey, columns }))
 
     const routes: Route[] = [
       ...systemRoutes({
@@ -132,7 +142,7 @@ export async function startApp(
         allRoutes: () => routes,
       }),
       ...metricsRoutes({ metrics }),
-      ...records.routes({ ...access, findUserNames }),
+      ...records.routes({ ...access, findUserNames, rotation }),
       ...[metering, identity, safety, webhooks, knowledge, gateway].flatMap((room) => room.routes),
     ]
     const bodies = new BodyMemory(config.limits?.bodyMemoryBytes ?? defaultBodyMemory())

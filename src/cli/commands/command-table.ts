@@ -219,6 +219,19 @@ const audit: Entry[] = [
   one('rotate-key', 'Sign evidence with a new key (operator key)', () => import('./audit/rotate-key.ts')),
 ]
 
+const secrets: Entry[] = [
+  one(
+    'rotate-master',
+    'Encrypt all secrets of the store with a new master key (operator key)',
+    () => import('./secrets/rotate-master.ts'),
+  ),
+  one(
+    'status',
+    'Show the master key of the store and its rotation (operator key)',
+    () => import('./secrets/status.ts'),
+  ),
+]
+
 const cache = several(() => import('./cache/commands.ts'), {
   show: 'Show the answer cache',
   clear: 'Delete all stored answers of the tenant',
@@ -268,6 +281,7 @@ export const COMMAND_GROUPS: Group[] = [
       noun('incidents', 'Findings of guards: list, show, counts', incidents),
       noun('receipts', 'Signed receipts of requests: show, verify', receipts),
       { name: 'audit', summary: 'The log and its proofs: verify, checkpoint, export, rotate-key', verbs: audit },
+      { name: 'secrets', summary: 'The master key of the store: rotate-master, status', verbs: secrets },
     ],
   },
   {

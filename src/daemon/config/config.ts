@@ -54,6 +54,8 @@ export type Config = {
    * used.
    */
   masterKey?: string | undefined
+  /** The key to which `aigw secrets rotate-master` changes, 64 hex characters. */
+  nextMasterKey?: string | undefined
   webhooks?: Partial<WebhooksConfig>
   /** All providers except the built-in `local`, which needs no configuration. */
   providers: readonly ProviderConfig[]
@@ -157,7 +159,8 @@ export function loadConfig(sources: ConfigSources): Config | ConfigFaults {
     dataDir: resolve(dataDir),
     database: databaseUrl === undefined ? { kind: 'sqlite' } : { kind: 'postgres', url: databaseUrl },
     bootstrapKey: bootstrapKey ?? settings.bootstrap_key,
-    masterKey,
+    masterKey: masterKey ?? settings.master_key,
+    nextMasterKey: settings.next_master_key,
     webhooks: {
       allowPrivate: allowPrivate ?? false,
       allow: settings.webhooks?.allow ?? [],

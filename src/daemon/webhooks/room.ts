@@ -7,6 +7,7 @@ import type { Job } from '../platform/jobs/schedule.ts'
 import type { Log } from '../platform/log.ts'
 import type { Names } from '../platform/network/names.ts'
 import type { MasterKey } from '../platform/secrets/seal.ts'
+import type { SealedColumn } from '../platform/secrets/sealed-column.ts'
 import type { ChangeDeps } from '../records/audit/change.ts'
 import type { WebhooksConfig } from './config.ts'
 import { startDispatcher } from './dispatch/dispatcher.ts'
@@ -14,12 +15,14 @@ import { listenRoutes } from './listen.ts'
 import { purgeWebhooks, trimHeldDeliveries } from './purge.ts'
 import { webhookRoutes } from './routes.ts'
 import { createSelfAddressCheck } from './self-address.ts'
+import { SIGNING_SECRET_COLUMNS } from './signing-secret.ts'
 import { checkTarget, type TargetGuard } from './target-guard.ts'
 
 export type WebhooksRoom = {
   /** Call this after adding events to the outbox. */
   wake(): void
   routes: Route[]
+  sealedColumns: readonly SealedColumn[]
   jobs: Job[]
   close(): Promise<void>
 }
@@ -56,6 +59,7 @@ export async function openWebhooks(
   }
   return {
     wake: dispatcher.wake,
+    sealedColumns: SIGNING_SECRET_COLUMNS,
     routes: [...webhookRoutes(webhooks), ...listenRoutes({ ...webhooks, isDraining: http.isDraining })],
     jobs: [
       { name: 'purge-webhooks', cron: '40 * * * *', run: () => purgeWebhooks({ db, clock }) },

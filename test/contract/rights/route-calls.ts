@@ -262,6 +262,9 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
   },
   'POST /api/external/transparency/keys/rotate': { access: 'operator', status: 200 },
 
+  'GET /api/admin/secrets/master-key': { access: 'operator', status: 200 },
+  'POST /api/admin/secrets/rotate-master': { access: 'operator', status: 409 },
+
   'GET /api/admin/tenants': { access: 'operator', status: 200 },
   'POST /api/admin/tenants': {
     access: 'operator',

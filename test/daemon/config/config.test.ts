@@ -169,6 +169,48 @@ describe('sources', () => {
     expect(faults({ env })).toEqual(['AIGW_MASTER_KEY_FILE: cannot read /run/secrets/master (it does not exist)'])
   })
 
+  test('master_key names a file, a credential, a variable or a command; errors never show the key', () => {
+    const hex = '0af1'.repeat(16)
+    const files = { '/srv/keys/master': `${hex}\n`, '/run/creds/aigw-master': hex }
+    const commands: string[][] = []
+    const load = (reference: string, output: () => string = () => `${hex}\n`) =>
+      loadConfig({
+        argv: ['--config', FILE, '--data-dir', '/d'],
+        env: { CREDENTIALS_DIRECTORY: '/run/creds', MASTER: hex },
+        readFile: (path) => {
+          const text = { ...files, [FILE]: `master_key: ${reference}` }[path]
+          if (text === undefined) throw Object.assign(new Error('none'), { code: 'ENOENT' })
+          return text
+        },
+        runCommand: (program, words) => {
+          commands.push([program, ...words])
+          return output()
+        },
+      })
+    for (const reference of [
+      '{file: /srv/keys/master}',
+      '{credential: aigw-master}',
+      '{env: MASTER}',
+      '{command: [pass, show, aigw]}',
+    ])
+      expect(load(reference)).toMatchObject({ masterKey: hex })
+    expect(commands).toEqual([['pass', 'show', 'aigw']])
+    const failing = () => {
+      throw Object.assign(new Error(hex), { status: 3, stdout: hex })
+    }
+    for (const [reference, output, message] of [
+      ['{command: [pass]}', failing, 'the command pass failed (exit code 3)'],
+      ['{command: [pass]}', () => `${hex} x`, 'the output of pass must contain a master key'],
+      ['{command: []}', failing, 'must be one of {file: PATH}'],
+      [hex, failing, 'must be one of {file: PATH}'],
+      ['{file: /none}', failing, 'cannot read /none'],
+    ] as const) {
+      const { faults: found } = load(reference, output) as ConfigFaults
+      expect(found).toEqual([expect.stringContaining(message)])
+      expect(found.join()).not.toContain(hex)
+    }
+  })
+
   test('WEBHOOKS_ALLOW_PRIVATE is true or false, and false by default', () => {
     expect(good({ env: { WEBHOOKS_ALLOW_PRIVATE: 'true' } }).webhooks).toMatchObject({ allowPrivate: true })
     for (const value of ['false', ''])

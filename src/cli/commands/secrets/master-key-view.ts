@@ -1,0 +1,8 @@
+const MEMBERS = ['id', 'since', 'rotation.phase', 'rotation.to', 'rotation.started_at']
+
+/** How the master key is shown. No field contains a key. */
+export const MASTER_KEY_VIEW = {
+  idPath: 'id',
+  members: ['id', 'since', 'rotation'],
+  columns: MEMBERS.map((path) => ({ path })),
+}
