@@ -216,6 +216,7 @@ const audit: Entry[] = [
   one('verify', 'Check that no entry of the log was changed', () => import('./audit/verify.ts')),
   one('checkpoint', 'Have the gateway sign the current size of its log', () => import('./audit/checkpoint.ts')),
   one('export', 'Write the log into a directory that anyone can check', () => import('./audit/export.ts')),
+  one('reconcile', 'Compare the bills of a month with the receipts', () => import('./audit/reconcile.ts')),
   one('rotate-key', 'Sign evidence with a new key (operator key)', () => import('./audit/rotate-key.ts')),
 ]
 
@@ -280,7 +281,11 @@ export const COMMAND_GROUPS: Group[] = [
       noun('guard-rules', 'Rules about secrets and personal data: list, create, simulate …', guardRules),
       noun('incidents', 'Findings of guards: list, show, counts', incidents),
       noun('receipts', 'Signed receipts of requests: show, verify', receipts),
-      { name: 'audit', summary: 'The log and its proofs: verify, checkpoint, export, rotate-key', verbs: audit },
+      {
+        name: 'audit',
+        summary: 'The log and its proofs: verify, checkpoint, export, reconcile, rotate-key',
+        verbs: audit,
+      },
       { name: 'secrets', summary: 'The master key of the store: rotate-master, status', verbs: secrets },
     ],
   },

@@ -451,6 +451,7 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
     status: 200,
     references: [userOf, ({ userId }) => ({ query: `apiKeyId=${userId}` })],
   },
+  'GET /api/admin/usage/reconcile': { access: 'analytics', status: 200, query: 'month=2026-01' },
   'GET /api/admin/incidents': {
     access: 'smltp-security',
     status: 200,
