@@ -1,12 +1,12 @@
 /** Rotates the master key that encrypts the secrets of the store. */
 import { Command } from 'commander'
 import type { z } from 'zod'
-import { MASTER_KEY_PATH, type MasterKeyResponse, ROTATE_MASTER_KEY_PATH } from '../../../shared/wire/master-key.ts'
+import type { MasterKeyResponse } from '../../../shared/wire/master-key.ts'
 import type { CliContext } from '../../context.ts'
 import { pause } from '../../io.ts'
 import { createProgress } from '../../output/progress.ts'
 import { itemIn } from '../../resources/resolve.ts'
-import { MASTER_KEY_VIEW } from './master-key-view.ts'
+import { MASTER_KEY_PATH, MASTER_KEY_VIEW, ROTATE_MASTER_KEY_PATH } from './master-key-view.ts'
 
 const LOOK_MS = 1_000
 

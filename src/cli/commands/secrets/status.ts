@@ -1,10 +1,10 @@
 /** Shows which master key encrypts the secrets of the store. */
 import { Command } from 'commander'
 import type { z } from 'zod'
-import { MASTER_KEY_PATH, type MasterKeyResponse } from '../../../shared/wire/master-key.ts'
+import type { MasterKeyResponse } from '../../../shared/wire/master-key.ts'
 import type { CliContext } from '../../context.ts'
 import { itemIn } from '../../resources/resolve.ts'
-import { MASTER_KEY_VIEW } from './master-key-view.ts'
+import { MASTER_KEY_PATH, MASTER_KEY_VIEW } from './master-key-view.ts'
 
 type MasterKey = z.infer<typeof MasterKeyResponse>['master_key']
 
