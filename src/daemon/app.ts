@@ -21,6 +21,7 @@ import { createMetrics } from './platform/metrics/registry.ts'
 import { metricsRoutes } from './platform/metrics/routes.ts'
 import { openNames } from './platform/network/names.ts'
 import { openMasterKey } from './platform/secrets/master-key.ts'
+import { createRotation } from './platform/secrets/rotation.ts'
 import { openRecords } from './records/room.ts'
 import { knownPolicies, knownShieldPolicies, openSafety } from './safety/room.ts'
 import { openWebhooks } from './webhooks/room.ts'
@@ -83,7 +84,14 @@ export async function startApp(
     opened.push(() => db.destroy())
     await migrateDatabase(db)
     const aloneSince = lock && clock.now()
-    const masterKey = await openMasterKey(db, { configured: config.masterKey, dataDir: config.dataDir, clock, log })
+    const keySources = {
+      configured: config.masterKey,
+      next: config.nextMasterKey,
+      dataDir: config.dataDir,
+      clock,
+      log,
+    }
+    const masterKey = await openMasterKey(db, keySources)
     const metrics = createMetrics()
     const http = createHttp()
     const names = openNames({ clock })
@@ -107,8 +115,7 @@ export async function startApp(
     const { access, authenticate, isAccepted, findUserNames } = identity
     const safety = open(await openSafety({ ...config, shieldProgram }, { access, masterKey, providers, log }))
     const { guards, policies } = safety
-    const { allowPrivate = false } = config.webhooks ?? {}
-    const webhooks = open(await openWebhooks({ allowPrivate }, { access, masterKey, metrics, http, names, log }))
+    const webhooks = open(await openWebhooks(config.webhooks ?? {}, { access, masterKey, metrics, http, names, log }))
     records.onEvents(webhooks.wake)
     const ofKnowledge = { access, providers, guards, policies, ledger, metrics, log }
     const knowledge = open(await openKnowledge({ ...config, aloneSince, extraction, rankingProgram }, ofKnowledge))
@@ -132,6 +139,8 @@ export async function startApp(
       log,
     }
     const gateway = open(openGateway(config, ofChats))
+    const columns = [records, webhooks, gateway].flatMap(({ sealedColumns }) => sealedColumns)
+    const rotation = open(createRotation(db, { ...keySources, masterKey, columns }))
 
     const routes: Route[] = [
       ...systemRoutes({
@@ -142,7 +151,7 @@ export async function startApp(
         allRoutes: () => routes,
       }),
       ...metricsRoutes({ metrics }),
-      ...records.routes({ ...access, findUserNames }),
+      ...records.routes({ ...access, findUserNames, rotation }),
       ...[metering, identity, safety, webhooks, knowledge, gateway].flatMap((room) => room.routes),
     ]
     const bodies = new BodyMemory(config.limits?.bodyMemoryBytes ?? defaultBodyMemory())

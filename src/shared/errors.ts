@@ -66,6 +66,7 @@ export const ERRORS = {
   LAST_ADMINISTRATOR: { status: 409, label: 'Last administrator' },
   NO_ADMINISTRATOR: { status: 409, label: 'No administrator' },
   EVIDENCE_MISMATCH: { status: 409, label: 'Evidence mismatch' },
+  NEXT_MASTER_KEY_MISSING: { status: 409, label: 'Next master key missing' },
   WEBHOOK_DISABLED: { status: 409, label: 'Webhook disabled' },
   IDEMPOTENCY_RESULT_TOO_LARGE: { status: 409, label: 'Idempotency result too large' },
   PAYLOAD_TOO_LARGE: { status: 413, label: 'Request too large' },

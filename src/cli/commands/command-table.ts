@@ -223,7 +223,21 @@ const audit: Entry[] = [
   ),
   one('losses', 'List and acknowledge lost history (operator key)', () => import('./audit/losses.ts')),
   one('forget', 'Forget the remembered checkpoints of a gateway', () => import('./audit/forget.ts')),
+  one('reconcile', 'Compare the bills of a month with the receipts', () => import('./audit/reconcile.ts')),
   one('rotate-key', 'Sign evidence with a new key (operator key)', () => import('./audit/rotate-key.ts')),
+]
+
+const secrets: Entry[] = [
+  one(
+    'rotate-master',
+    'Encrypt all secrets of the store with a new master key (operator key)',
+    () => import('./secrets/rotate-master.ts'),
+  ),
+  one(
+    'status',
+    'Show the master key of the store and its rotation (operator key)',
+    () => import('./secrets/status.ts'),
+  ),
 ]
 
 const cache = several(() => import('./cache/commands.ts'), {
@@ -274,7 +288,12 @@ export const COMMAND_GROUPS: Group[] = [
       noun('guard-rules', 'Rules about secrets and personal data: list, create, simulate …', guardRules),
       noun('incidents', 'Findings of guards: list, show, counts', incidents),
       noun('receipts', 'Signed receipts of requests: show, verify', receipts),
-      { name: 'audit', summary: 'The log and its proofs: verify, checkpoint, export, losses …', verbs: audit },
+      {
+        name: 'audit',
+        summary: 'The log and its proofs: verify, checkpoint, export, losses, reconcile …',
+        verbs: audit,
+      },
+      { name: 'secrets', summary: 'The master key of the store: rotate-master, status', verbs: secrets },
     ],
   },
   {

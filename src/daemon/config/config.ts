@@ -16,6 +16,7 @@ import type { ProxySettings } from '../models/proxy.ts'
 import type { LogLevel } from '../platform/log.ts'
 import { DEFAULT_EVIDENCE, type EvidenceConfig } from '../records/config.ts'
 import { DEFAULT_SHIELD_MODEL, type ShieldModelConfig } from '../safety/config.ts'
+import type { WebhooksConfig } from '../webhooks/config.ts'
 import {
   type EmbeddingSettings,
   type EvidenceSettings,
@@ -53,8 +54,9 @@ export type Config = {
    * used.
    */
   masterKey?: string | undefined
-  /** Whether webhooks may be delivered to private, loopback and link-local addresses. */
-  webhooks?: { allowPrivate: boolean }
+  /** The key to which `aigw secrets rotate-master` changes, 64 hex characters. */
+  nextMasterKey?: string | undefined
+  webhooks?: Partial<WebhooksConfig>
   /** All providers except the built-in `local`, which needs no configuration. */
   providers: readonly ProviderConfig[]
   /** Names that stand for models. */
@@ -157,8 +159,13 @@ export function loadConfig(sources: ConfigSources): Config | ConfigFaults {
     dataDir: resolve(dataDir),
     database: databaseUrl === undefined ? { kind: 'sqlite' } : { kind: 'postgres', url: databaseUrl },
     bootstrapKey: bootstrapKey ?? settings.bootstrap_key,
-    masterKey,
-    webhooks: { allowPrivate: allowPrivate ?? false },
+    masterKey: masterKey ?? settings.master_key,
+    nextMasterKey: settings.next_master_key,
+    webhooks: {
+      allowPrivate: allowPrivate ?? false,
+      allow: settings.webhooks?.allow ?? [],
+      showPrivateBodies: settings.webhooks?.show_private_bodies ?? false,
+    },
     providers,
     models: settings.models,
     defaultModel: settings.default_model,

@@ -29,7 +29,7 @@ import { DEFAULT_SHIELD_MODEL } from '../safety/config.ts'
 import { defaultModel, modelNameEntry } from './names.ts'
 import { providerEntry } from './providers.ts'
 import { localEntry } from './scripts.ts'
-import { resolveSecret, secretReference } from './secret.ts'
+import { masterKeyReference, resolveMasterKey, resolveSecret, secretReference } from './secret.ts'
 import { section, valueFrom } from './section.ts'
 import type { ConfigSources } from './sources.ts'
 import { timeLimit } from './timeouts.ts'
@@ -97,6 +97,9 @@ export type FileSettings = {
   /** The path as written. A relative path is resolved against the folder of the configuration file. */
   data_dir?: string | undefined
   bootstrap_key?: string | undefined
+  /** 64 hex characters. */
+  master_key?: string | undefined
+  next_master_key?: string | undefined
   database?: { url?: string | undefined } | null | undefined
   log?: { level?: (typeof LOG_LEVELS)[number] | undefined } | null | undefined
   /** In milliseconds. */
@@ -132,6 +135,7 @@ export type FileSettings = {
     | undefined
   prompt_shield?: { model?: ShieldModelSettings | null | undefined } | null | undefined
   evidence?: EvidenceSettings | null | undefined
+  webhooks?: { allow?: string[] | null | undefined; show_private_bodies?: boolean | undefined } | null | undefined
   providers: ProviderConfig[]
   /** The names under `models:`. */
   models: ModelName[]
@@ -208,11 +212,14 @@ export function parseConfigFile(
 function rootSchema(sources: ConfigSources, path: string) {
   const text = (mustBe: string) => z.string({ error: `must be ${mustBe}` })
   const secret = secretReference().transform(valueFrom((reference) => resolveSecret(reference, sources, path)))
+  const masterKey = masterKeyReference().transform(valueFrom((reference) => resolveMasterKey(reference, sources, path)))
   return section(
     {
       listen: text('HOST:PORT in quotes, such as "127.0.0.1:8787"').transform(valueFrom(parseListen)).optional(),
       data_dir: text('a directory').transform(valueFrom(checkPath)).optional(),
       bootstrap_key: secret.transform(valueFrom(parseBootstrapKey)).optional(),
+      master_key: masterKey.optional(),
+      next_master_key: masterKey.optional(),
       database: section(
         { url: secret.transform(valueFrom(parseDatabaseUrl)).optional() },
         'must contain url: postgres://…',
@@ -319,6 +326,15 @@ function rootSchema(sources: ConfigSources, path: string) {
           checkpoint_url: checkpointUrl.optional(),
         },
         'may contain name, receipts, retention_days, checkpoint_file and checkpoint_url, such as retention_days: 365',
+      ).nullish(),
+      webhooks: section(
+        {
+          allow: z
+            .array(addressBlock, { error: 'must be a list of IP addresses or blocks, such as [10.2.0.0/16]' })
+            .nullish(),
+          show_private_bodies: z.boolean({ error: 'must be true or false' }).optional(),
+        },
+        'may contain allow and show_private_bodies, such as allow: [10.2.0.0/16]',
       ).nullish(),
       // Providers and names are parsed separately; otherwise, faults in this schema would hide faults in their settings.
       // Their keys are listed here so that they can be suggested for a misspelt key.

@@ -10,8 +10,11 @@ import type { Job } from '../platform/jobs/schedule.ts'
 import type { Log } from '../platform/log.ts'
 import type { ResolveHost } from '../platform/network/name-cache.ts'
 import { lookupWith } from '../platform/network/names.ts'
+import type { MasterKeyRotation } from '../platform/secrets/rotation.ts'
 import type { MasterKey } from '../platform/secrets/seal.ts'
+import type { SealedColumn } from '../platform/secrets/sealed-column.ts'
 import type { ChangeDeps } from './audit/change.ts'
+import { masterKeyRoutes } from './audit/master-key-routes.ts'
 import { DEFAULT_EVIDENCE, type EvidenceConfig } from './config.ts'
 import { chainRoutes } from './evidence/chain-routes.ts'
 import { startComparison } from './evidence/checkpoint-file.ts'
@@ -26,7 +29,7 @@ import { publicEvidenceRoutes } from './evidence/public-routes.ts'
 import { receiptRoutes } from './evidence/receipt-routes.ts'
 import { createRetention } from './evidence/retention.ts'
 import { createSealer } from './evidence/sealing.ts'
-import { openSigningKeys, publishedKeys, type SigningKeys } from './evidence/signing-keys.ts'
+import { openSigningKeys, PRIVATE_KEY_COLUMN, publishedKeys, type SigningKeys } from './evidence/signing-keys.ts'
 import { signingRoutes } from './evidence/signing-routes.ts'
 import { checkHistory, rememberFile } from './evidence/start-check.ts'
 import { transparencyRoutes } from './evidence/transparency-routes.ts'
@@ -50,7 +53,8 @@ export type RecordsRoom = {
    * @param access the dependencies of changes in this module, and the lookup of user names; a higher layer provides
    * this lookup
    */
-  routes(access: ChangeDeps & Pick<LogDeps, 'findUserNames'>): Route[]
+  routes(access: ChangeDeps & Pick<LogDeps, 'findUserNames'> & { rotation: MasterKeyRotation }): Route[]
+  sealedColumns: readonly SealedColumn[]
   jobs: Job[]
   close(): Promise<void>
 }
@@ -109,7 +113,7 @@ export async function openRecords(
     lostHistory: losses.openCauses,
     onEvents: (listener) => void listeners.push(listener),
     announceEvents,
-    routes: ({ findUserNames, ...access }) => [
+    routes: ({ findUserNames, rotation, ...access }) => [
       ...logRoutes({ db, clock, findUserNames }),
       ...receiptRoutes({ db, enabled: receipts }),
       ...transparencyRoutes({ db, clock, integrity, isDoubted }),
@@ -117,8 +121,10 @@ export async function openRecords(
       ...usageRoutes({ db, clock }),
       ...lossRoutes({ ...access, losses }),
       ...signingRoutes({ ...access, signingKeys, checkpoints, keySet }),
+      ...masterKeyRoutes({ ...access, rotation }),
       ...publicEvidenceRoutes({ db, clock, keys: signingKeys, keySet, trustedProxies }),
     ],
+    sealedColumns: [PRIVATE_KEY_COLUMN],
     jobs: [
       { name: 'make-checkpoints', cron: '* * * * *', run: checkpoints.run },
       { name: 'summarise-log', cron: '* * * * *', run: projector.run },

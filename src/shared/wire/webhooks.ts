@@ -219,7 +219,9 @@ export const ListDeliveriesResponse = z.object({
 export const ShowDeliveryResponse = z.object({
   success: z.literal(true),
   delivery: Delivery.extend({
-    lastResponse: z.string().nullable().meta({ description: 'The first 4 KiB of the last response' }),
+    lastResponse: z.string().nullable().meta({
+      description: 'The first 4 KiB of the last response; null for a receiver with a private address',
+    }),
     event: EventEnvelope.nullable().meta({ description: 'The body that was sent; null if it is no longer stored' }),
   }).meta({ id: 'WebhookDeliveryDetails' }),
 })

@@ -269,6 +269,9 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
     bodies: () => [{ reason: 'The disk was replaced.' }],
   },
 
+  'GET /api/admin/secrets/master-key': { access: 'operator', status: 200 },
+  'POST /api/admin/secrets/rotate-master': { access: 'operator', status: 409 },
+
   'GET /api/admin/tenants': { access: 'operator', status: 200 },
   'POST /api/admin/tenants': {
     access: 'operator',
@@ -455,6 +458,7 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
     status: 200,
     references: [userOf, ({ userId }) => ({ query: `apiKeyId=${userId}` })],
   },
+  'GET /api/admin/usage/reconcile': { access: 'analytics', status: 200, query: 'month=2026-01' },
   'GET /api/admin/incidents': {
     access: 'smltp-security',
     status: 200,

@@ -14,6 +14,7 @@ export const TABLES = Object.keys({
   smltp_policies: 0,
   smltp_active_policies: 0,
   rate_counters: 0,
+  master_key_rotation: 0,
   evidence_entries: 0,
   evidence_commits: 0,
   evidence_checkpoints: 0,

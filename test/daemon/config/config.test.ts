@@ -45,7 +45,7 @@ describe('defaults', () => {
       dataDir: '/home/ada/.local/state/aigw',
       database: { kind: 'sqlite' },
       bootstrapKey: undefined,
-      webhooks: { allowPrivate: false },
+      webhooks: { allowPrivate: false, allow: [], showPrivateBodies: false },
       providers: [],
       models: [],
       log: { level: 'info' },
@@ -169,14 +169,70 @@ describe('sources', () => {
     expect(faults({ env })).toEqual(['AIGW_MASTER_KEY_FILE: cannot read /run/secrets/master (it does not exist)'])
   })
 
+  test('master_key names a file, a credential, a variable or a command; errors never show the key', () => {
+    const hex = '0af1'.repeat(16)
+    const files = { '/srv/keys/master': `${hex}\n`, '/run/creds/aigw-master': hex }
+    const commands: string[][] = []
+    const load = (reference: string, output: () => string = () => `${hex}\n`) =>
+      loadConfig({
+        argv: ['--config', FILE, '--data-dir', '/d'],
+        env: { CREDENTIALS_DIRECTORY: '/run/creds', MASTER: hex },
+        readFile: (path) => {
+          const text = { ...files, [FILE]: `master_key: ${reference}` }[path]
+          if (text === undefined) throw Object.assign(new Error('none'), { code: 'ENOENT' })
+          return text
+        },
+        runCommand: (program, words) => {
+          commands.push([program, ...words])
+          return output()
+        },
+      })
+    for (const reference of [
+      '{file: /srv/keys/master}',
+      '{credential: aigw-master}',
+      '{env: MASTER}',
+      '{command: [pass, show, aigw]}',
+    ])
+      expect(load(reference)).toMatchObject({ masterKey: hex })
+    expect(commands).toEqual([['pass', 'show', 'aigw']])
+    const failing = () => {
+      throw Object.assign(new Error(hex), { status: 3, stdout: hex })
+    }
+    for (const [reference, output, message] of [
+      ['{command: [pass]}', failing, 'the command pass failed (exit code 3)'],
+      ['{command: [pass]}', () => `${hex} x`, 'the output of pass must contain a master key'],
+      ['{command: []}', failing, 'must be one of {file: PATH}'],
+      [hex, failing, 'must be one of {file: PATH}'],
+      ['{file: /none}', failing, 'cannot read /none'],
+    ] as const) {
+      const { faults: found } = load(reference, output) as ConfigFaults
+      expect(found).toEqual([expect.stringContaining(message)])
+      expect(found.join()).not.toContain(hex)
+    }
+  })
+
   test('WEBHOOKS_ALLOW_PRIVATE is true or false, and false by default', () => {
-    expect(good({ env: { WEBHOOKS_ALLOW_PRIVATE: 'true' } }).webhooks).toEqual({ allowPrivate: true })
+    expect(good({ env: { WEBHOOKS_ALLOW_PRIVATE: 'true' } }).webhooks).toMatchObject({ allowPrivate: true })
     for (const value of ['false', ''])
-      expect(good({ env: { WEBHOOKS_ALLOW_PRIVATE: value } }).webhooks).toEqual({ allowPrivate: false })
+      expect(good({ env: { WEBHOOKS_ALLOW_PRIVATE: value } }).webhooks).toMatchObject({ allowPrivate: false })
     for (const value of ['1', 'yes', 'TRUE', ' true'])
       expect(faults({ env: { WEBHOOKS_ALLOW_PRIVATE: value } })).toEqual([
         `WEBHOOKS_ALLOW_PRIVATE: "${value}" is not a valid value; write true or false`,
       ])
+  })
+
+  test('webhooks.allow lists blocks, and webhooks.show_private_bodies is a switch', () => {
+    const text = 'webhooks:\n  allow: [10.2.0.0/16, "fd00:1::/64"]\n  show_private_bodies: true'
+    expect(good(yaml(text)).webhooks).toEqual({
+      allowPrivate: false,
+      allow: ['10.2.0.0/16', 'fd00:1::/64'],
+      showPrivateBodies: true,
+    })
+    expect(faults(yaml('webhooks: {allow: [10.2.0.0/33], show_private_bodies: 1, alow: []}'))).toEqual([
+      expect.stringContaining('webhooks.allow.0: must be an IP address, or a block such as 10.0.0.0/8'),
+      expect.stringContaining('webhooks.show_private_bodies: must be true or false'),
+      expect.stringContaining('webhooks.alow: unknown key; did you mean "allow"?'),
+    ])
   })
 
   test('AIGW_PARENT_PIPE is a descriptor number', () => {

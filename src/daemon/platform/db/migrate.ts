@@ -27,6 +27,7 @@ import { cacheEntries } from './migrations/0025-cache-entries.ts'
 import { policiesEnforced } from './migrations/0026-policies-enforced.ts'
 import { evidenceLosses } from './migrations/0027-evidence-losses.ts'
 import { rights } from './migrations/0029-rights.ts'
+import { masterKeyRotation } from './migrations/0030-master-key-rotation.ts'
 import { fixSqliteStatistics } from './sqlite-statistics.ts'
 
 const STEPS: Record<string, MigrationStep | MigrationWithData> = {
@@ -55,6 +56,7 @@ const STEPS: Record<string, MigrationStep | MigrationWithData> = {
   '0026-policies-enforced': policiesEnforced,
   '0027-evidence-losses': evidenceLosses,
   '0029-rights': rights,
+  '0030-master-key-rotation': masterKeyRotation,
 }
 
 const DIALECTS: Record<MigrationDialect['engine'], MigrationDialect> = {

@@ -145,8 +145,9 @@ export type Tables = {
   guard_rules: GuardRuleRow
   webhook_endpoints: WebhookEndpointRow
   webhook_deliveries: WebhookDeliveryRow
-  /** One row: a text encrypted under the master key of this installation. */
+  /** The row `check`: a text encrypted under the master key of this installation. `derived`: keys of keyed hashes. */
   master_key_check: { id: string; sealed: string; created_at: string }
+  master_key_rotation: MasterKeyRotationRow
   /** Each daemon writes one row to check whether the store accepts writes. */
   store_probes: { id: string; written_at: string; padding: string }
   spend_counters: SpendCounterRow
@@ -519,6 +520,21 @@ export type SpendCounterRow = {
 
 /** The maximum that a running request may add to a spend counter. It is ignored after `expires_at` (ISO 8601). */
 export type SpendReservationRow = SpendCounterRow & { request_id: string; expires_at: string }
+
+/** A running rotation of the master key. At most one row exists. */
+export type MasterKeyRotationRow = {
+  id: 'rotation'
+  /** `accept`: every daemon learns the new key. `reseal`: every daemon encrypts with it, and old texts are replaced. */
+  phase: 'accept' | 'reseal'
+  old_id: string
+  new_id: string
+  /** The keys, each encrypted under the other. */
+  new_under_old: string
+  old_under_new: string
+  started_at: string
+  /** When the phase began, by the clock of the store. */
+  phase_at: string
+}
 
 /**
  * The stored response to a request with an Idempotency-Key. A row is unique by tenant, key, route and idempotency_key.

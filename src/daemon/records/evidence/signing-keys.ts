@@ -10,6 +10,7 @@ import { engineOf } from '../../platform/db/engine.ts'
 import type { EvidenceKeyRow } from '../../platform/db/tables.ts'
 import type { Log } from '../../platform/log.ts'
 import { type MasterKey, openSecret, type SealedLocation, sealSecret } from '../../platform/secrets/seal.ts'
+import type { SealedColumn } from '../../platform/secrets/sealed-column.ts'
 
 /** The current signing key. */
 export type Signer = {
@@ -200,6 +201,14 @@ function toSigner(masterKey: MasterKey, { kid, name, public_key, sealed_private_
     publicKey: Buffer.from(public_key, 'base64'),
     sign: (text) => sign(null, Buffer.from(text), privateKey),
   }
+}
+
+/** The column of private keys, for a rotation of the master key. */
+export const PRIVATE_KEY_COLUMN: SealedColumn = {
+  table: 'evidence_keys',
+  column: 'sealed_private_key',
+  key: ['kid'],
+  locationOf: ({ kid = '' }) => locationOf(kid),
 }
 
 const locationOf = (kid: string): SealedLocation => ({
