@@ -1,15 +1,17 @@
 // Checks an export of evidence: node verify.mjs [DIR] [--keys FILE]
 // It requires only Node.js 20.19 or later, opens no connection, and prints one line for each check.
 // docs/evidence.md of the aigw project describes the format. DIR defaults to the directory of this file.
-// Exit codes: 0 if the export is valid, 1 if it is invalid, 2 if an argument or the file of --keys cannot be used.
+// Exit codes: 0 if the export is valid, 1 if it is invalid, 2 if an argument or the file of --keys cannot be used,
+// 11 if it is consistent, but only by the keys that came with it.
 //
 // Generated from src/cli/evidence/verifier.ts and the modules that it imports: npm run verifier
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { createHash, createPublicKey, hash, verify } from 'node:crypto'
+import { isUtf8 } from 'node:buffer'
 import { createReadStream } from 'node:fs'
-import { readFile, readdir } from 'node:fs/promises'
+import { readFile, readdir, realpath } from 'node:fs/promises'
 // src/cli/errors.ts
 /** Failures of the command line, their exit codes and their messages. */
 /** The exit codes of all commands (docs/cli.md, Errors and exit codes). */
@@ -25,6 +27,7 @@ const EXIT = {
   upstream: 8,
   unreachable: 9,
   checkFailed: 10,
+  ownKeys: 11,
   interrupted: 130,
   closedPipe: 141,
   terminated: 143,
@@ -127,6 +130,7 @@ function parseKey(json) {
   if (publicKey.length !== 32 || publicKey.toString('base64url') !== x) throw new KeySetError('a key is not 32 bytes')
   if (typeof kid !== 'string' || kid !== keyIdOf(publicKey))
     throw new KeySetError('a kid is not the thumbprint of its key')
+  if (!isStrongPoint(publicKey)) throw new KeySetError(`the key ${kid} is not a canonical point of large order`)
   if (!isSignerName(name)) throw new KeySetError(`the key ${kid} has no valid signer name`)
   if (typeof createdAt !== 'string' || (retiredAt !== null && typeof retiredAt !== 'string'))
     throw new KeySetError(`the key ${kid} has no valid times`)
@@ -138,7 +142,27 @@ function parseKey(json) {
     retiredAt,
   }
 }
+/** The prime of the field of Ed25519 (RFC 8032, section 5.1). */
+const P = 2n ** 255n - 19n
+/** The y coordinate of the points of order 8. Its negative is the other one. */
+const Y_OF_ORDER_8 = 55188659117513257062467267217118295137698188065244968500265048394206261417927n
+/** The y coordinates of all points whose order divides 8. */
+const WEAK_Y = [0n, 1n, P - 1n, Y_OF_ORDER_8, P - Y_OF_ORDER_8]
+/**
+ * Whether a key has its canonical encoding and is not of small order. Under a key of small order, one signature fits
+ * many texts. Implementations of Ed25519 disagree about both kinds of keys.
+ */
+function isStrongPoint(publicKey) {
+  const y = BigInt(`0x${Buffer.from(publicKey).reverse().toString('hex')}`) & (2n ** 255n - 1n)
+  return y < P && !WEAK_Y.includes(y)
+}
 const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value)
+/**
+ * Whether the value is an object with exactly these members. Readers would think that further members are signed, but
+ * the hashes do not cover them.
+ */
+const hasOnly = (value, names) =>
+  isObject(value) && Object.keys(value).length === names.length && names.every((name) => Object.hasOwn(value, name))
 /**
  * Whether the value is a valid signer name in a signature line (C2SP signed-note). A name must not be empty and must
  * not contain white space or a plus.
@@ -628,25 +652,61 @@ const exportRoot = (chains) => {
   )
   return treeRoot(Buffer.from(leaves.join(''), 'hex'))
 }
-/** Returns the origin line of the text that is signed for an export. It contains the hash of the manifest. */
-const exportOrigin = (name, manifestSha256) => `${name}/exports/${manifestSha256}`
-// src/cli/output/formats.ts
-/** Returns the value at a dotted path (`users.0.email`), or undefined if the path does not exist. */
-function findAtPath(value, path) {
-  let current = value
-  for (const segment of path.split('.')) {
-    if (typeof current !== 'object' || current === null || !Object.hasOwn(current, segment)) return void 0
-    current = Reflect.get(current, segment)
+/**
+ * Returns the origin line of the text that is signed for an export. It contains the hash of the gateway's statement,
+ * which contains the hash of the manifest.
+ */
+const exportOrigin = (name, statementSha256) => `${name}/exports/${statementSha256}`
+// src/shared/evidence/export-statement.ts
+const STATEMENT = ['version', 'signed_at', 'tenant_id', 'manifest_sha256', 'chains']
+const COUNTS = ['entries', 'size', 'expunged', 'checkpoints']
+const DIGESTS = ['expunged_sha256', 'checkpoints_sha256']
+const isStatement = (json) =>
+  hasOnly(json, STATEMENT) &&
+  json.version === 1 &&
+  typeof json.signed_at === 'string' &&
+  typeof json.tenant_id === 'string' &&
+  isHash(json.manifest_sha256) &&
+  Array.isArray(json.chains) &&
+  json.chains.every(isStatedChain)
+const isStatedChain = (json) =>
+  hasOnly(json, ['chain', ...COUNTS, ...DIGESTS]) &&
+  typeof json.chain === 'string' &&
+  COUNTS.every((name) => isCount(json[name])) &&
+  DIGESTS.every((name) => isHash(json[name]))
+/** Counts lines, and computes the SHA-256 over them. Each line ends with a newline. */
+var LineDigest = class {
+  count = 0
+  #hash = createHash('sha256')
+  add(line) {
+    this.count += 1
+    this.#hash.update(`${line}\n`)
   }
-  return current
+  /** Returns the digest of all lines in hex. Call this method only once. */
+  end() {
+    return this.#hash.digest('hex')
+  }
 }
-// src/cli/api/http-errors.ts
-/** Parses a body as JSON. Returns undefined if it is not JSON. */
-function parseBody(raw) {
-  try {
-    return JSON.parse(Buffer.from(raw).toString())
-  } catch {
-    return
+/** Counts the expunged entries and the checkpoints of one chain, as a statement contains them. */
+var ChainCounts = class {
+  #expunged = new LineDigest()
+  #checkpoints = new LineDigest()
+  /** Call this method for each expunged entry, in the order of the chain. */
+  addExpunged(seq) {
+    this.#expunged.add(String(seq))
+  }
+  /** Call this method for each checkpoint of fewer entries than the export has, in ascending order. Root in base64. */
+  addCheckpoint(size, root) {
+    this.#checkpoints.add(`${size} ${root}`)
+  }
+  /** Call this method only once, after all entries and checkpoints. */
+  end() {
+    return {
+      expunged: this.#expunged.count,
+      expunged_sha256: this.#expunged.end(),
+      checkpoints: this.#checkpoints.count,
+      checkpoints_sha256: this.#checkpoints.end(),
+    }
   }
 }
 // src/shared/evidence/csv.ts
@@ -662,6 +722,16 @@ const toCsvLine = (cells) => `${cells.map(toCell).join(',')}\r\n`
 function toCell(text) {
   const harmless = FORMULA.test(text) ? `'${text}` : text
   return /[",\r\n]/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless
+}
+// src/cli/output/formats.ts
+/** Returns the value at a dotted path (`users.0.email`), or undefined if the path does not exist. */
+function findAtPath(value, path) {
+  let current = value
+  for (const segment of path.split('.')) {
+    if (typeof current !== 'object' || current === null || !Object.hasOwn(current, segment)) return void 0
+    current = Reflect.get(current, segment)
+  }
+  return current
 }
 // src/cli/evidence/shapes.ts
 /** Parses a JSON text. Returns undefined for invalid JSON. */
@@ -687,6 +757,28 @@ const isChainRow = (json) =>
   isRowOfChain(json) &&
   Object.keys(json).length === ROW_MEMBERS
 const ROW_MEMBERS = 10
+const COMMIT = /* @__PURE__ */ new Set([
+  'id',
+  'created_at',
+  'kid',
+  'signer',
+  'tree_size',
+  'root',
+  'leaves',
+  'signature',
+])
+/** Whether the value is a commit of an export, without further members. */
+const isCommitOfExport = (json) => isCommit(json) && Object.keys(json).every((name) => COMMIT.has(name))
+/** Whether the value is a checkpoint of an export, without further members. */
+const isCheckpointOfExport = (json) => hasOnly(json, ['chain', 'tree_size', 'note']) && isCheckpointNote(json)
+/**
+ * Whether all texts in a value are valid Unicode. A lone surrogate has the same hash as U+FFFD, so it could replace that
+ * character unnoticed.
+ */
+const isWellFormed = (json) =>
+  typeof json === 'string'
+    ? json.isWellFormed()
+    : typeof json !== 'object' || json === null || Object.values(json).every(isWellFormed)
 const isCommit = (json) =>
   isObject(json) &&
   [json.id, json.kid, json.signer, json.signature].every(isText) &&
@@ -768,10 +860,12 @@ async function readKeyFile(path) {
     ])
   }
 }
+/** The result of a verification that used the keys of the export itself. Its exit code is EXIT.ownKeys. */
+const OWN_KEYS = 'consistent, but only by the keys that came with it'
 // src/cli/evidence/lines.ts
 const NEWLINE$1 = 10
 /**
- * Yields the lines of a file as UTF-8. Only one chunk and one line are in memory. Only a newline ends a line. Node's
+ * Yields the bytes of each line of a file. Only one chunk and one line are in memory. Only a newline ends a line. Node's
  * readline would also split at carriage returns, U+2028 and U+2029, but JSON may contain these characters. The newline
  * after the last line is optional.
  */
@@ -782,17 +876,15 @@ async function* linesOf(path) {
     let from = 0
     for (let end = chunk.indexOf(NEWLINE$1); end >= 0; end = chunk.indexOf(NEWLINE$1, from)) {
       const rest = chunk.subarray(from, end)
-      yield begun.length === 0 ? rest.toString() : Buffer.concat([...begun, rest]).toString()
+      yield begun.length === 0 ? rest : Buffer.concat([...begun, rest])
       begun = []
       from = end + 1
     }
     if (from < chunk.length) begun.push(chunk.subarray(from))
   }
-  if (begun.length > 0) yield Buffer.concat(begun).toString()
+  if (begun.length > 0) yield Buffer.concat(begun)
   return void 0
 }
-// src/cli/evidence/manifest.ts
-/** The manifest of an export, and its signature. */
 /** The files that a manifest covers. */
 const COVERED_FILES = [
   'data.ndjson',
@@ -803,14 +895,14 @@ const COVERED_FILES = [
   'README.txt',
   'verify.mjs',
 ]
-const EXPORT_FILES = [...COVERED_FILES, 'manifest.json', 'manifest.sig']
+const EXPORT_FILES = [...COVERED_FILES, 'manifest.json', 'statement.json', 'manifest.sig']
 /**
- * Returns the reason why the signature of a manifest is invalid, or undefined if a trusted key signed exactly these
- * bytes.
+ * Returns the reason why the signature of an export is invalid, or undefined if a trusted key signed the statement with
+ * this SHA-256.
  */
 function signatureProblem(
   { rowCount, merkleRootOfExport, signingKeyFingerprint },
-  sha256,
+  statementSha256,
   { kid, name, note, signature },
   keys,
 ) {
@@ -820,7 +912,7 @@ function signatureProblem(
   if (kid !== signingKeyFingerprint) return `it names the key ${signingKeyFingerprint}, but is signed with ${kid}`
   const root = Buffer.from(merkleRootOfExport, 'hex').toString('base64')
   const text = checkpointText({
-    origin: exportOrigin(name, sha256),
+    origin: exportOrigin(name, statementSha256),
     size: rowCount,
     root,
   })
@@ -828,17 +920,23 @@ function signatureProblem(
   if (bytes === void 0 || !isSignedBy(key, text, bytes)) return 'its signature is wrong'
   return note === signedNote(text, name, key.publicKey, bytes) ? void 0 : 'its note does not match its signature'
 }
+const MEMBERS = [
+  ...['version', 'created_at', 'tenant_id', 'chains', 'rowCount'],
+  ...['merkleRootOfExport', 'signingKeyFingerprint', 'files'],
+]
+const CHAIN = ['chain', 'size', 'head', 'root']
+const FILE = ['name', 'sha256', 'bytes']
 /** Whether the value has the form of a manifest and lists each file of an export once. */
 function isManifest(json) {
-  if (!isObject(json) || !Array.isArray(json.chains) || !Array.isArray(json.files)) return false
+  if (!hasOnly(json, MEMBERS) || !Array.isArray(json.chains) || !Array.isArray(json.files)) return false
   const { version, created_at, tenant_id, rowCount, merkleRootOfExport, signingKeyFingerprint } = json
   const texts = [created_at, tenant_id, merkleRootOfExport, signingKeyFingerprint]
-  if (version !== 1 || !isCount(rowCount) || !texts.every(isText)) return false
+  if (version !== 2 || !isCount(rowCount) || !texts.every(isText)) return false
   const chains = json.chains.every(
-    (chain) => isObject(chain) && isCount(chain.size) && [chain.chain, chain.head, chain.root].every(isText),
+    (chain) => hasOnly(chain, CHAIN) && isCount(chain.size) && [chain.chain, chain.head, chain.root].every(isText),
   )
   const files = json.files.every(
-    (file) => isObject(file) && isCount(file.bytes) && [file.name, file.sha256].every(isText),
+    (file) => hasOnly(file, FILE) && isCount(file.bytes) && [file.name, file.sha256].every(isText),
   )
   if (!chains || !files || !isSorted(json.chains.map(({ chain }) => chain))) return false
   return (
@@ -850,7 +948,57 @@ function isManifest(json) {
 }
 /** Whether the names are sorted by code units and contain no duplicates. */
 const isSorted = (names) => names.every((name, at) => at === 0 || (names[at - 1] ?? '') < name)
-const isManifestSignature = (json) => isObject(json) && [json.kid, json.name, json.note, json.signature].every(isText)
+const isManifestSignature = (json) =>
+  hasOnly(json, ['kid', 'name', 'note', 'signature']) && Object.values(json).every(isText)
+// src/cli/evidence/statement.ts
+/** Compares an export with the gateway's statement about it. */
+/** Returns the reason why a statement does not belong to a manifest, or undefined if it does. */
+function statementProblem(statement, manifest, manifestSha256) {
+  if (statement.manifest_sha256 !== manifestSha256) return 'statement.json belongs to another manifest'
+  if (statement.tenant_id !== manifest.tenant_id) return 'statement.json belongs to another tenant'
+  const stated = statement.chains.filter(({ size }) => size > 0)
+  return stated.length === manifest.chains.length &&
+    manifest.chains.every(({ chain, size }, at) => stated[at]?.chain === chain && stated[at].size === size)
+    ? void 0
+    : 'the chains of statement.json differ from the manifest'
+}
+/** The expunged entries and the checkpoints of an export, counted while the export is read or written. */
+var ExportCounts = class {
+  #chains = /* @__PURE__ */ new Map()
+  #of(chain) {
+    const known = this.#chains.get(chain)
+    if (known !== void 0) return known
+    const counts = new ChainCounts()
+    this.#chains.set(chain, counts)
+    return counts
+  }
+  addRow({ chain, seq, payload }) {
+    if (payload === null) this.#of(chain).addExpunged(seq)
+  }
+  /** `entries` is the size of the chain in the export. The statement contains only checkpoints of fewer entries. */
+  addCheckpoint(chain, entries, { size, root }) {
+    if (size < entries) this.#of(chain).addCheckpoint(size, root)
+  }
+  /** Returns the first difference from the statement, or undefined. Call this method only once, at the end. */
+  problem({ chains }) {
+    for (const stated of chains) {
+      const found = this.#of(stated.chain).end()
+      const problem = expungedProblem(stated, found) ?? checkpointsProblem(stated, found)
+      if (problem !== void 0) return problem
+    }
+  }
+}
+function expungedProblem(stated, found) {
+  if (stated.expunged_sha256 === found.expunged_sha256 && stated.expunged === found.expunged) return void 0
+  const ofChain = `${found.expunged} entries of chain ${stated.chain} have no payload`
+  if (stated.expunged !== found.expunged)
+    return `${ofChain}, but ${stated.expunged} had none in the gateway's store when it signed the export`
+  return `${ofChain}, but in the gateway's store others had none when it signed the export`
+}
+function checkpointsProblem(stated, found) {
+  if (stated.checkpoints_sha256 === found.checkpoints_sha256 && stated.checkpoints === found.checkpoints) return void 0
+  return `chain ${stated.chain} has ${found.checkpoints} checkpoints of fewer entries in the export, but ${stated.checkpoints} ${stated.checkpoints === found.checkpoints ? 'others ' : ''}in the gateway's store when it signed the export`
+}
 // src/cli/evidence/export-reader.ts
 /** Reads and verifies an export. */
 /** The error for an invalid export. Its exit code is 10. `what` is the message without hints. */
@@ -867,50 +1015,79 @@ var ExportViolated = class extends CliError {
  * trusts the keys in the export.
  */
 async function openExport(folder, given, report = () => {}) {
-  const [bytes, signature] = await Promise.all(
-    ['manifest.json', 'manifest.sig'].map((name) =>
-      readFile(join(folder, name)).catch(failedToRead(join(folder, name))),
-    ),
+  const [bytes = NO_BYTES, signature = NO_BYTES, stated = NO_BYTES] = await Promise.all(
+    ['manifest.json', 'manifest.sig', 'statement.json'].map((name) => readPart(folder, name)),
   )
-  const trusted = given ? fixedKeys(given.keys, 'file') : fixedKeys(await readOwnKeys(folder), 'export')
-  report('keys', given ? `of ${given.file}` : 'of the export itself; --keys FILE trusts those of a file')
-  const [manifest, signed] = [bytes, signature].map((read) => parseWhole(read ?? Buffer.of()))
-  if (isObject(manifest) && manifest.version !== 1) throw new ExportViolated('manifest.json is of another version')
+  const own = given === void 0 || (await isOwnKeyFile(folder, given.file))
+  const trusted = given
+    ? fixedKeys(given.keys, own ? 'export' : 'file')
+    : fixedKeys(await readOwnKeys(folder), 'export')
+  report('keys', own ? 'of the export itself; --keys FILE trusts those of a file' : `of ${given.file}`)
+  const [manifest, signed, statement] = [bytes, signature, stated].map(parseWhole)
+  if (isObject(manifest) && manifest.version !== 2) throw new ExportViolated('manifest.json is of another version')
   if (!isManifest(manifest)) throw new ExportViolated('manifest.json is not a manifest')
   if (!isManifestSignature(signed)) throw new ExportViolated('manifest.sig is not a signature')
-  const problem = signatureProblem(
-    manifest,
-    createHash('sha256')
-      .update(bytes ?? '')
-      .digest('hex'),
-    signed,
-    trusted.keys,
-  )
+  if (!isStatement(statement)) throw new ExportViolated('statement.json is not a statement')
+  const problem =
+    signatureProblem(manifest, sha256Of(stated), signed, trusted.keys) ??
+    statementProblem(statement, manifest, sha256Of(bytes))
   if (problem !== void 0) throw new ExportViolated(problem)
   report('manifest', `signed by ${signed.name}, made at ${manifest.created_at} by the clock of its maker`)
+  report('statement', `made by the gateway at ${statement.signed_at} by its own clock`)
   report('key fingerprint', signed.kid)
   await assertFiles(folder, manifest)
   report('files', `${manifest.files.length} files as they were written`)
   assertRoot(manifest)
   report('root of the export', manifest.merkleRootOfExport)
   const csv = new CsvCheck(manifest)
+  const counts = new ExportCounts()
   const { source, assertRead } = toSource(folder, manifest)
   return {
     manifest,
+    statement,
     source,
     trusted,
-    onRow: ({ row }) => csv.add(row),
+    onRow({ row }) {
+      csv.add(row)
+      counts.addRow(row)
+    },
     async assertEnd(checked) {
       await assertRead()
       assertRoots(manifest, checked)
       csv.end()
+      await countCheckpoints(folder, manifest, counts)
+      const missing = counts.problem(statement)
+      if (missing !== void 0) throw new ExportViolated(missing)
     },
   }
 }
-/** Parses a file as JSON. Returns undefined for invalid JSON and for duplicate members. */
+const NO_BYTES = Buffer.of()
+const sha256Of = (bytes) => createHash('sha256').update(bytes).digest('hex')
+/** A missing statement makes an export invalid. A folder without the other two files is not an export. */
+async function readPart(folder, name) {
+  const path = join(folder, name)
+  const bytes = readFile(path)
+  return name === 'statement.json' ? bytes.catch(() => NO_BYTES) : bytes.catch(failedToRead(path))
+}
+/** Whether the caller named the key file of the export itself: its keys prove no more than without the option. */
+async function isOwnKeyFile(folder, file) {
+  const [own, named] = await Promise.all(
+    [join(folder, 'keys.json'), file].map((path) => realpath(path).catch(() => path)),
+  )
+  return own === named
+}
+/** The notes must be verified before. */
+async function countCheckpoints(folder, { chains }, counts) {
+  const sizes = new Map(chains.map(({ chain, size }) => [chain, size]))
+  for await (const { chain, note } of valuesOf(folder, 'checkpoints.ndjson', isCheckpointOfExport))
+    counts.addCheckpoint(chain, sizes.get(chain) ?? 0, parseCheckpoint(note).checkpoint)
+}
+/** Parses a file as JSON. Returns undefined for invalid JSON, invalid UTF-8 and duplicate members. */
 function parseWhole(bytes) {
-  const value = parseBody(bytes)
-  return value === void 0 || hasDoubledMember(bytes.toString()) ? void 0 : value
+  if (!isUtf8(bytes)) return void 0
+  const text = bytes.toString()
+  const value = parseJson(text)
+  return value === void 0 || hasDoubledMember(text) ? void 0 : value
 }
 /** Throws a usage error if the file contains no keys. */
 const readGivenKeys = async (file) =>
@@ -961,7 +1138,7 @@ function assertRoot({ chains, rowCount, merkleRootOfExport }) {
  */
 function toSource(folder, { tenant_id: tenantId, chains }) {
   const rows = valuesOf(folder, 'data.ndjson', isChainRow)
-  const commits = valuesOf(folder, 'commits.ndjson', isCommit)
+  const commits = valuesOf(folder, 'commits.ndjson', isCommitOfExport)
   let commit
   const source = {
     tenantId,
@@ -978,7 +1155,7 @@ function toSource(folder, { tenant_id: tenantId, chains }) {
       }
     },
     async *checkpoints({ chain }) {
-      for await (const checkpoint of valuesOf(folder, 'checkpoints.ndjson', isCheckpointNote))
+      for await (const checkpoint of valuesOf(folder, 'checkpoints.ndjson', isCheckpointOfExport))
         if (checkpoint.chain === chain) yield checkpoint
     },
   }
@@ -987,7 +1164,7 @@ function toSource(folder, { tenant_id: tenantId, chains }) {
     if (!(await rows.next()).done) throw new ExportViolated('data.ndjson has more entries than its manifest')
     if (!(await commits.next()).done) throw new ExportViolated('commits.ndjson has more commits than its entries need')
     const known = new Set(chains.map(({ chain }) => chain))
-    for await (const { chain } of valuesOf(folder, 'checkpoints.ndjson', isCheckpointNote))
+    for await (const { chain } of valuesOf(folder, 'checkpoints.ndjson', isCheckpointOfExport))
       if (!known.has(chain))
         throw new ExportViolated(`checkpoints.ndjson names the unknown chain ${JSON.stringify(chain)}`)
   }
@@ -1004,8 +1181,9 @@ async function* valuesOf(folder, name, isRow) {
   let at = 0
   for await (const line of linesOf(join(folder, name))) {
     at += 1
-    const row = parseJson(line)
-    const isCanonical = JSON.stringify(row) === line
+    const text = isUtf8(line) ? line.toString() : ''
+    const row = parseJson(text)
+    const isCanonical = JSON.stringify(row) === text && isWellFormed(row)
     if (!isRow(row) || !isCanonical) throw new ExportViolated(`line ${at} of ${name} is invalid`)
     yield row
   }
@@ -1086,13 +1264,23 @@ const USAGE = `Usage: node verify.mjs [DIR] [--keys FILE]
                default: the keys of the export, which anyone could have made
   --help       show this text
 
-Exit codes: 0 the export is valid, 1 it is invalid, 2 an argument or the key file cannot be used.
+Exit codes: 0 the export is valid, 1 it is invalid, 2 an argument or the key file cannot be used,
+11 it is consistent, but only by the keys that came with it.
 `
 /**
  * The checks, in the order in which they run. If the verification fails, the first check without a result is reported
  * as failed.
  */
-const CHECKS = ['keys', 'manifest', 'key fingerprint', 'files', 'root of the export', 'checkpoints', 'entries']
+const CHECKS = [
+  'keys',
+  'manifest',
+  'statement',
+  'key fingerprint',
+  'files',
+  'root of the export',
+  'checkpoints',
+  'entries',
+]
 /** The error for an invalid argument. */
 var ArgumentError = class extends Error {}
 /** Escapes text from the files, because control characters in it could control the terminal. */
@@ -1148,9 +1336,9 @@ async function readKeys(file) {
     )
   }
 }
-/** Checks the whole export in constant memory. Throws an error at the first fault. */
+/** Checks the whole export in constant memory. Returns the source of the keys. Throws an error at the first fault. */
 async function checkExport(folder, given, report) {
-  const { manifest, source, trusted, onRow, assertEnd } = await openExport(folder, given, report)
+  const { manifest, statement, source, trusted, onRow, assertEnd } = await openExport(folder, given, report)
   const { tenantId, heads } = source
   const checkpoints = []
   for (const head of heads)
@@ -1182,6 +1370,14 @@ async function checkExport(folder, given, report) {
   report('commits', `${commits} signed`)
   report('row count', `${manifest.rowCount}`)
   report('data.csv', 'the same as data.ndjson')
+  report('counts', countsIn(statement))
+  return trusted.from
+}
+/** Returns the gateway's counts in words. Entries that were written during the export are not in it. */
+function countsIn({ chains }) {
+  const expunged = chains.reduce((sum, chain) => sum + chain.expunged, 0)
+  const later = chains.reduce((sum, { entries, size }) => sum + Math.max(0, entries - size), 0)
+  return `as the gateway stated: ${expunged} payloads expunged${later === 0 ? '' : `; the log had ${later} later entries, which the export does not contain`}`
 }
 async function main(args) {
   let reported = 0
@@ -1191,10 +1387,15 @@ async function main(args) {
       process.stdout.write(USAGE)
       return 0
     }
-    await checkExport(folder, await readKeys(keyFile), (check, found) => {
-      say(`ok    ${check}: ${found}`)
-      reported += 1
-    })
+    if (
+      (await checkExport(folder, await readKeys(keyFile), (check, found) => {
+        say(`ok    ${check}: ${found}`)
+        reported += 1
+      })) === 'export'
+    ) {
+      say(`The export is ${OWN_KEYS}. Name keys from another source: --keys FILE`)
+      return EXIT.ownKeys
+    }
     say('The export is valid.')
     return 0
   } catch (error) {

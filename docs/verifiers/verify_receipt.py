@@ -3,7 +3,8 @@
   python3 verify_receipt.py receipt RECEIPT.json KEYS.json            keys: what /.well-known/aigw-keys.json answers
   python3 verify_receipt.py proof PROOF.json CHECKPOINT.txt KEYS.json   proof: what /transparency/proofs/inclusion does
 
-Exit codes: 0 valid, 1 invalid, 2 an argument or the key file cannot be used.
+Exit codes: 0 valid, 1 invalid, 2 an argument or the key file cannot be used. The keys are always named separately, so
+this script never ends with 11, which verify_export.py and verify.mjs use for "only by the keys that came with it".
 """
 
 import argparse
@@ -14,7 +15,8 @@ import re
 import sys
 from decimal import Decimal
 
-REFUSALS = (ValueError, KeyError, TypeError, AttributeError, OSError, RecursionError)
+REFUSALS = (ValueError, LookupError, TypeError, AttributeError, OSError, RecursionError)
+MARK = "\u2014 "
 P, Q = 2**255 - 19, 2**252 + 27742317777372353535851937790883648493
 D = -121665 * pow(121666, -1, P) % P
 
@@ -39,10 +41,14 @@ def members(pairs):
     check(len(dict(pairs)) == len(pairs), "a member stands twice")
     return dict(pairs)
 
-def parse(text):
-    return json.loads(text, parse_int=float, object_pairs_hook=members)
+def refuse(constant):
+    raise ValueError("%s is none of JSON" % constant)
 
-# Ed25519 (RFC 8032, 5.1). Points are (x, y). Verification uses no secret, so it need not run in constant time.
+def parse(text):
+    return json.loads(text, parse_int=float, parse_constant=refuse, object_pairs_hook=members)
+
+# Ed25519 (RFC 8032, 5.1). Points are (X, Y, Z, T) with x = X/Z, y = Y/Z and xy = T/Z. Verification uses no secret, so it
+# need not run in constant time.
 def decompress(data):
     number = int.from_bytes(data, "little")
     y, odd = number & (1 << 255) - 1, number >> 255
@@ -51,28 +57,37 @@ def decompress(data):
     if (x * x - x2) % P:
         x = x * pow(2, (P - 1) // 4, P) % P
     check(y < P and (x * x - x2) % P == 0 and not (x == 0 and odd), "a key or a signature is not a point")
-    return (x if x & 1 == odd else P - x, y)
+    x = x if x & 1 == odd else P - x
+    return (x, y, 1, x * y % P)
 
-def add(a, b):
-    (x1, y1), (x2, y2) = a, b
-    t = D * x1 * x2 * y1 * y2 % P
-    return ((x1 * y2 + x2 * y1) * pow(1 + t, -1, P) % P, (y1 * y2 + x1 * x2) * pow(1 - t, -1, P) % P)
+def add(one, other):
+    (x1, y1, z1, t1), (x2, y2, z2, t2) = one, other
+    a, b = (y1 - x1) * (y2 - x2) % P, (y1 + x1) * (y2 + x2) % P
+    c, d = 2 * D * t1 * t2 % P, 2 * z1 * z2 % P
+    return ((b - a) * (d - c) % P, (d + c) * (b + a) % P, (d - c) * (d + c) % P, (b - a) * (b + a) % P)
 
 def multiply(factor, point):
-    total = (0, 1)
+    total = (0, 1, 1, 0)
     while factor:
         if factor & 1:
             total = add(total, point)
         point, factor = add(point, point), factor >> 1
     return total
 
+def is_same(a, b):
+    return (a[0] * b[2] - b[0] * a[2]) % P == 0 and (a[1] * b[2] - b[1] * a[2]) % P == 0
+
 BASE = decompress((4 * pow(5, -1, P) % P).to_bytes(32, "little"))
+
+def check_key(public_key):
+    check(len(public_key) == 32 and not is_same(multiply(8, decompress(public_key)), (0, 1, 1, 0)), "a key is of small order")
 
 def check_signature(public_key, text, signature):
     s = int.from_bytes(signature[32:], "little")
-    check(len(public_key) == 32 and len(signature) == 64 and s < Q, "the signature is wrong")
+    check(len(signature) == 64 and s < Q, "the signature is wrong")
     k = int.from_bytes(hashlib.sha512(signature[:32] + public_key + text).digest(), "little") % Q
-    check(multiply(s, BASE) == add(decompress(signature[:32]), multiply(k, decompress(public_key))), "the signature is wrong")
+    right = add(decompress(signature[:32]), multiply(k, decompress(public_key)))
+    check(is_same(multiply(s, BASE), right), "the signature is wrong")
 
 # Canonical JSON (RFC 8785): members are sorted by UTF-16 code units, and numbers are formatted as in ECMAScript.
 def number(value):
@@ -105,6 +120,7 @@ def root_of(leaf, index, size, path):
     return leaf
 
 def check_receipt(receipt, keys):
+    receipt = receipt if receipt.get("receipt") is None else receipt["receipt"]
     entry, proof, alg, kid, signer, signature = map(receipt.pop, ("entry", "proof", "alg", "kid", "signer", "signature"))
     covered = ("tenant_id", "chain", "seq", "id", "created_at", "prev_hash", "payload_hash")
     check(set(entry) == {*covered, "entry_hash"}, "the entry has other members")
@@ -117,36 +133,73 @@ def check_receipt(receipt, keys):
     root = root_of(leaf, proof["leaf_index"], proof["tree_size"], proof["path"])
     check(root == unhex(proof["root"]), "the path does not lead to the root")
     check(alg == "Ed25519" and kid in keys and keys[kid][0] == signer, "it is not signed with a key that is trusted")
-    check(proof["origin"].startswith(signer + "/commits/"), "the origin is not a commit of the signer")
+    start = signer + "/commits/"
+    check(proof["origin"].startswith(start) and proof["origin"] != start, "the origin is not a commit of the signer")
     text = "%s\n%d\n%s\n" % (proof["origin"], proof["tree_size"], base64.b64encode(root).decode())
     check_signature(keys[kid][1], text.encode(), unbase64(signature))
     return "the receipt of %s, entry %d of %s, signed by %s" % (entry["id"], entry["seq"], entry["chain"], signer)
 
-def check_proof(proof, notes, keys):
-    root = root_of(unhex(proof["entry_hash"]), proof["index"], proof["size"], proof["path"])
-    head = ["%d" % proof["size"], base64.b64encode(root).decode()]
-    # Reads all notes, including those of other logs and sizes: text, an empty line, lines that begin with a dash.
-    for text, lines in re.findall("((?:(?!\u2014 ).+\n)+)\n((?:\u2014 .+\n)+)", notes):
-        for name, key in keys.values() if text.split("\n")[1:3] == head else ():
-            blob = sha256(name.encode() + b"\n\x01" + key)[:4]
-            for line in lines.splitlines():
-                _, signer, signature = line.split(" ")
-                if unbase64(signature)[:4] == blob and signer == name:
-                    check_signature(key, text.encode(), unbase64(signature)[4:])
-                    return "entry %d is in %s, signed by %s" % (proof["index"], text.split("\n")[0], name)
-    raise ValueError("no checkpoint has the size and root of the proof, and the signature of a key that is trusted")
+# A file may have notes of other logs and sizes: text, an empty line, lines that begin with a dash.
+def notes_in(text):
+    note, is_signed = [], False
+    for line in re.split("\r?\n", text) + [""]:
+        is_signature = line.startswith(MARK)
+        if not is_signature if is_signed else line and not is_signature and note[-1:] == [""]:
+            if len(note[-1]) - note[-1].rfind(" ") > 92:
+                yield "\n".join(note) + "\n"
+            note, is_signed = [], False
+        if line or note:
+            note.append(line)
+            is_signed = is_signed or is_signature
 
-def read(name):
-    with open(name, encoding="utf-8", newline="") as file:
+# Returns the names of the trusted keys that signed the note. Signatures of other keys are not checked.
+def check_checkpoint(note, keys):
+    text, _, lines = note[:-1].rpartition("\n\n")
+    origin, size, root, *extensions = text.split("\n")
+    check(origin and "" not in extensions and re.fullmatch("0|[1-9][0-9]*", size), "a text is not a checkpoint")
+    check(int(size) < 2**53 and len(unbase64(root)) == 32, "a text is not a checkpoint")
+    check(lines.count("\n") < 100, "a note has more than 100 signatures")
+    signers = []
+    for line in lines.split("\n"):
+        mark, signer, signature = line.split(" ")
+        blob = unbase64(signature)
+        check(mark + " " == MARK and len(blob) > 4 and is_name(signer), "a signature line is broken")
+        for name, key in keys.values():
+            if name == signer and sha256(name.encode() + b"\n\x01" + key)[:4] == blob[:4]:
+                check_signature(key, (text + "\n").encode(), blob[4:])
+                signers.append(name)
+    return origin, int(size), root, signers
+
+def check_proof(proof, notes, keys):
+    size, root = count(proof["size"]), root_of(unhex(proof["entry_hash"]), proof["index"], proof["size"], proof["path"])
+    found = None
+    for note in notes_in(notes):
+        origin, *head, signers = check_checkpoint(note, keys)
+        # The signature of a commit or of an export has the same form as a checkpoint. Only its origin differs.
+        is_log = any(re.fullmatch(re.escape(name) + "/logs/[0-9a-f]{32}", origin) for name in signers)
+        if is_log and head == [size, base64.b64encode(root).decode()]:
+            found = "entry %d is in %s, signed by %s" % (proof["index"], origin, ", ".join(signers))
+    check(found, "no checkpoint has the size and root of the proof, and the signature of a key that is trusted")
+    return found
+
+def read(name, encoding="utf-8-sig", errors="strict"):
+    with open(name, encoding=encoding, errors=errors, newline="") as file:
         return file.read()
+
+def is_name(text):
+    return re.fullmatch(r"[^\s+\x00-\x1f\x7f-\x9f\ufeff]+", text) is not None
 
 def read_keys(name):
     keys = {}
-    for key in json.loads(read(name), object_pairs_hook=members)["keys"]:
-        jwk = '{"crv":"Ed25519","kty":"OKP","x":"%s"}' % key["x"]
-        kid = base64.urlsafe_b64encode(sha256(jwk.encode())).rstrip(b"=").decode()
+    for key in parse(read(name))["keys"]:
+        public_key = unbase64(key["x"] + "=", b"-_")
+        kid = base64.urlsafe_b64encode(sha256(b'{"crv":"Ed25519","kty":"OKP","x":"%s"}' % key["x"].encode())).decode().rstrip("=")
         check((key["kty"], key["crv"], key["kid"]) == ("OKP", "Ed25519", kid), "a key is not Ed25519, or has another kid")
-        keys[kid] = (key["name"], unbase64(key["x"] + "=", b"-_"))
+        check(is_name(key["name"]), "a key has no valid signer name")
+        times = [key["created_at"]] + [time for time in [key.get("retired_at")] if time is not None]
+        check(all(isinstance(time, str) for time in times), "a key has no valid times")
+        check_key(public_key)
+        keys[kid] = (key["name"], public_key)
     check(keys, "it has no keys")
     return keys
 
@@ -165,7 +218,8 @@ def main(arguments):
         parser.error("%s holds no keys that can be used: %s" % (given["KEYS.json"], error))
     if given["kind"] == "receipt":
         return check_receipt(parse(read(given["RECEIPT.json"])), keys)
-    return check_proof(parse(read(given["PROOF.json"])), read(given["CHECKPOINT.txt"]), keys)
+    # A crash may have cut a note of the file within a character.
+    return check_proof(parse(read(given["PROOF.json"])), read(given["CHECKPOINT.txt"], "utf-8", "replace"), keys)
 
 if __name__ == "__main__":
     try:

@@ -1,4 +1,6 @@
-import { exportOrigin, exportRoot } from '../../src/shared/evidence/export-root.ts'
+import { payloadHash } from '../../src/shared/evidence/entry.ts'
+import { type ExportedChain, exportOrigin, exportRoot } from '../../src/shared/evidence/export-root.ts'
+import { ChainCounts, type ExportStatement } from '../../src/shared/evidence/export-statement.ts'
 import { toKeySet } from '../../src/shared/evidence/keys.ts'
 import { checkpointText } from '../../src/shared/evidence/note.ts'
 import { toReceipt } from '../../src/shared/evidence/receipt.ts'
@@ -43,6 +45,20 @@ function evidenceRoutes(chain: StoredChain, size = chain.rows.length): Record<st
     created_at: '2026-01-01T00:00:00.000Z',
   }))
   const head = { chain: CHAIN, size, head: rows[size - 1]?.entry_hash ?? '0'.repeat(64), checkpoint: notes.at(-1) }
+  const statementOf = (exported: ExportedChain[], manifest_sha256: string): ExportStatement => ({
+    version: 1,
+    signed_at: '2026-01-01T00:00:00.000Z',
+    tenant_id: TENANT,
+    manifest_sha256,
+    chains: exported.map((own) => {
+      const counts = new ChainCounts()
+      for (const { seq, payload } of rows) if (seq < own.size && payload === null) counts.addExpunged(seq)
+      for (const { tree_size, root } of notes) {
+        if (tree_size < own.size) counts.addCheckpoint(tree_size, Buffer.from(root, 'hex').toString('base64'))
+      }
+      return { chain: own.chain, entries: size, size: own.size, ...counts.end() }
+    }),
+  })
   return {
     'GET /.well-known/aigw-keys.json': json(200, toKeySet([SIGNER.published])),
     [`GET ${TRANSPARENCY}/chains`]: json(200, { tenant_id: TENANT, chains: [head] }),
@@ -65,19 +81,22 @@ function evidenceRoutes(chain: StoredChain, size = chain.rows.length): Record<st
     [`POST ${TRANSPARENCY}/exports/sign`]: (request, response) => {
       const { chains, manifest_sha256, row_count } = Object(request.json)
       const { kid, name, publicKey: _ } = SIGNER.published
-      const origin = exportOrigin(name, manifest_sha256)
+      const stated = statementOf(chains, manifest_sha256)
+      const statement = JSON.stringify(stated)
+      const origin = exportOrigin(name, payloadHash(statement))
       const root = exportRoot(chains).toString('base64')
       const text = checkpointText({ origin, size: row_count, root })
       const note = testNote(origin, row_count, root, SIGNER)
       const signature = SIGNER.sign(text).toString('base64')
-      return json(200, { kid, name, origin, note, signature })(request, response)
+      return json(200, { kid, name, origin, statement, note, signature })(request, response)
     },
     [`POST ${TRANSPARENCY}/keys/rotate`]: json(200, {
       success: true,
       message: 'Rotated',
       key: { kid: 'new', name: 'aigw-test', created_at: '2026-01-01T00:00:00.000Z' },
     }),
-    'GET /api/external/receipts/jti-1': json(200, { success: true, receipt: receiptOf(chain, 1) }),
+    'GET /api/external/receipts/jti-1': (request, response) =>
+      json(200, { success: true, receipt: receiptOf(chain, 1) })(request, response),
   }
 }
 

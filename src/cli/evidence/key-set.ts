@@ -92,6 +92,9 @@ async function askForKeys(context: CliContext): Promise<{ keys: PublishedKey[]; 
 export const getTrustedKeys = async (context: CliContext, file: string | undefined): Promise<TrustedKeys> =>
   file === undefined ? fetchKeys(context) : fixedKeys(await readKeyFile(file), 'file')
 
+/** The result of a verification that used the keys of the export itself. Its exit code is EXIT.ownKeys. */
+export const OWN_KEYS = 'consistent, but only by the keys that came with it'
+
 const WORDS: Record<TrustedKeys['from'], string> = {
   file: 'of the named file',
   export: 'of the export itself; --keys makes the check independent of the export',

@@ -3,10 +3,12 @@
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import type { ExportStatement } from '../../shared/evidence/export-statement.ts'
 import type { Checkpoint } from '../../shared/evidence/note.ts'
 import { CliError, EXIT } from '../errors.ts'
 import { type CheckedChain, checkChain } from './chains.ts'
 import { ExportViolated, type GivenKeys, openExport, type Report, readGivenKeys } from './export-reader.ts'
+import { OWN_KEYS, type TrustedKeys } from './key-set.ts'
 import { assertValid, checkedNote } from './verification.ts'
 
 const USAGE = `Usage: node verify.mjs [DIR] [--keys FILE]
@@ -16,14 +18,24 @@ const USAGE = `Usage: node verify.mjs [DIR] [--keys FILE]
                default: the keys of the export, which anyone could have made
   --help       show this text
 
-Exit codes: 0 the export is valid, 1 it is invalid, 2 an argument or the key file cannot be used.
+Exit codes: 0 the export is valid, 1 it is invalid, 2 an argument or the key file cannot be used,
+11 it is consistent, but only by the keys that came with it.
 `
 
 /**
  * The checks, in the order in which they run. If the verification fails, the first check without a result is reported
  * as failed.
  */
-const CHECKS = ['keys', 'manifest', 'key fingerprint', 'files', 'root of the export', 'checkpoints', 'entries']
+const CHECKS = [
+  'keys',
+  'manifest',
+  'statement',
+  'key fingerprint',
+  'files',
+  'root of the export',
+  'checkpoints',
+  'entries',
+]
 
 /** The error for an invalid argument. */
 class ArgumentError extends Error {}
@@ -66,9 +78,9 @@ async function readKeys(file: string | undefined): Promise<GivenKeys | undefined
   }
 }
 
-/** Checks the whole export in constant memory. Throws an error at the first fault. */
-async function checkExport(folder: string, given: GivenKeys | undefined, report: Report): Promise<void> {
-  const { manifest, source, trusted, onRow, assertEnd } = await openExport(folder, given, report)
+/** Checks the whole export in constant memory. Returns the source of the keys. Throws an error at the first fault. */
+async function checkExport(folder: string, given: GivenKeys | undefined, report: Report): Promise<TrustedKeys['from']> {
+  const { manifest, statement, source, trusted, onRow, assertEnd } = await openExport(folder, given, report)
   const { tenantId, heads } = source
   const checkpoints: Checkpoint[] = []
   for (const head of heads) {
@@ -92,6 +104,16 @@ async function checkExport(folder: string, given: GivenKeys | undefined, report:
   report('commits', `${commits} signed`)
   report('row count', `${manifest.rowCount}`)
   report('data.csv', 'the same as data.ndjson')
+  report('counts', countsIn(statement))
+  return trusted.from
+}
+
+/** Returns the gateway's counts in words. Entries that were written during the export are not in it. */
+function countsIn({ chains }: ExportStatement): string {
+  const expunged = chains.reduce((sum, chain) => sum + chain.expunged, 0)
+  const later = chains.reduce((sum, { entries, size }) => sum + Math.max(0, entries - size), 0)
+  const laterEntries = later === 0 ? '' : `; the log had ${later} later entries, which the export does not contain`
+  return `as the gateway stated: ${expunged} payloads expunged${laterEntries}`
 }
 
 async function main(args: string[]): Promise<number> {
@@ -102,10 +124,14 @@ async function main(args: string[]): Promise<number> {
       process.stdout.write(USAGE)
       return 0
     }
-    await checkExport(folder, await readKeys(keyFile), (check, found) => {
+    const keysFrom = await checkExport(folder, await readKeys(keyFile), (check, found) => {
       say(`ok    ${check}: ${found}`)
       reported += 1
     })
+    if (keysFrom === 'export') {
+      say(`The export is ${OWN_KEYS}. Name keys from another source: --keys FILE`)
+      return EXIT.ownKeys
+    }
     say('The export is valid.')
     return 0
   } catch (error) {

@@ -48,6 +48,7 @@ function parseKey(json: unknown): PublishedKey {
   if (publicKey.length !== 32 || publicKey.toString('base64url') !== x) throw new KeySetError('a key is not 32 bytes')
   if (typeof kid !== 'string' || kid !== keyIdOf(publicKey))
     throw new KeySetError('a kid is not the thumbprint of its key')
+  if (!isStrongPoint(publicKey)) throw new KeySetError(`the key ${kid} is not a canonical point of large order`)
   if (!isSignerName(name)) throw new KeySetError(`the key ${kid} has no valid signer name`)
   if (typeof createdAt !== 'string' || (retiredAt !== null && typeof retiredAt !== 'string')) {
     throw new KeySetError(`the key ${kid} has no valid times`)
@@ -55,8 +56,31 @@ function parseKey(json: unknown): PublishedKey {
   return { kid, name, publicKey, createdAt, retiredAt }
 }
 
+/** The prime of the field of Ed25519 (RFC 8032, section 5.1). */
+const P = 2n ** 255n - 19n
+/** The y coordinate of the points of order 8. Its negative is the other one. */
+const Y_OF_ORDER_8 = 0x7a03ac9277fdc74ec6cc392cfa53202a0f67100d760b3cba4fd84d3d706a17c7n
+/** The y coordinates of all points whose order divides 8. */
+const WEAK_Y: readonly bigint[] = [0n, 1n, P - 1n, Y_OF_ORDER_8, P - Y_OF_ORDER_8]
+
+/**
+ * Whether a key has its canonical encoding and is not of small order. Under a key of small order, one signature fits
+ * many texts. Implementations of Ed25519 disagree about both kinds of keys.
+ */
+function isStrongPoint(publicKey: Buffer): boolean {
+  const y = BigInt(`0x${Buffer.from(publicKey).reverse().toString('hex')}`) & (2n ** 255n - 1n)
+  return y < P && !WEAK_Y.includes(y)
+}
+
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/**
+ * Whether the value is an object with exactly these members. Readers would think that further members are signed, but
+ * the hashes do not cover them.
+ */
+export const hasOnly = (value: unknown, names: readonly string[]): value is Record<string, unknown> =>
+  isObject(value) && Object.keys(value).length === names.length && names.every((name) => Object.hasOwn(value, name))
 
 /**
  * Whether the value is a valid signer name in a signature line (C2SP signed-note). A name must not be empty and must

@@ -246,6 +246,10 @@ export const SignExportResponse = z.object({
   kid: z.string(),
   name: z.string(),
   origin: z.string(),
+  statement: z.string().meta({
+    description:
+      "Canonical JSON: the store's own counts for each chain, and the time. The signature covers its SHA-256",
+  }),
   note: z.string(),
   signature: z.string(),
 })
