@@ -1,4 +1,5 @@
 // The records module: the ledger, and the signed evidence that the ledger stores with each commit.
+import type { Registry } from 'prom-client'
 import { Agent } from 'undici'
 import { EVIDENCE_KEY_CACHE_MS } from '../../shared/spec-limits.ts'
 import type { Clock } from '../../shared/time.ts'
@@ -14,7 +15,7 @@ import type { ChangeDeps } from './audit/change.ts'
 import { DEFAULT_EVIDENCE, type EvidenceConfig } from './config.ts'
 import { chainRoutes } from './evidence/chain-routes.ts'
 import { startComparison } from './evidence/checkpoint-file.ts'
-import { createCheckpointPublisher } from './evidence/checkpoint-publisher.ts'
+import { type CheckpointPublisher, createCheckpointPublisher } from './evidence/checkpoint-publisher.ts'
 import { createCheckpoints } from './evidence/checkpoints.ts'
 import { openDaemonId } from './evidence/daemon-id.ts'
 import { createIntegrity } from './evidence/integrity.ts'
@@ -25,7 +26,10 @@ import { createRetention } from './evidence/retention.ts'
 import { createSealer } from './evidence/sealing.ts'
 import { openSigningKeys, type SigningKeys } from './evidence/signing-keys.ts'
 import { signingRoutes } from './evidence/signing-routes.ts'
+import { tileRoutes } from './evidence/tile-routes.ts'
 import { transparencyRoutes } from './evidence/transparency-routes.ts'
+import { createWitnessMetrics } from './evidence/witness-metrics.ts'
+import { createWitnesses } from './evidence/witnesses.ts'
 import { createLedger, type Ledger } from './ledger/ledger.ts'
 import { purgeProviderMessages } from './logs/provider-messages.ts'
 import { type LogDeps, logRoutes } from './logs/routes.ts'
@@ -60,7 +64,8 @@ export async function openRecords(
     clock,
     log,
     resolve,
-  }: { db: Db; masterKey: MasterKey; clock: Clock; log: Log; resolve: ResolveHost },
+    metrics,
+  }: { db: Db; masterKey: MasterKey; clock: Clock; log: Log; resolve: ResolveHost; metrics: Registry },
 ): Promise<RecordsRoom> {
   const { checkpointFile: file, checkpointUrl: url, receipts } = evidence
   const signingKeys = await openSigningKeys(db, { masterKey, name: evidence.name, clock, log })
@@ -70,7 +75,19 @@ export async function openRecords(
     for (const listener of listeners) listener()
   }
   const dispatcher = new Agent({ connect: { lookup: lookupWith(resolve) } })
-  const publisher = createCheckpointPublisher({ file, url, log, dispatcher })
+  const witnesses = createWitnesses({
+    ...{ db, clock, log, dispatcher, keys: signingKeys },
+    witnesses: evidence.witnesses,
+    metrics: createWitnessMetrics([metrics]),
+  })
+  const notes = createCheckpointPublisher({ file, url, log, dispatcher })
+  const publisher: CheckpointPublisher = {
+    ...notes,
+    async publish(checkpoint) {
+      await notes.publish(checkpoint)
+      witnesses.offer(checkpoint)
+    },
+  }
   const checkpoints = createCheckpoints({ db, clock, log, keys: signingKeys, publisher })
   const history = startComparison({ db, file, keys: signingKeys, publisher, log })
   const projector = createLogProjector({ db, clock, log })
@@ -82,7 +99,7 @@ export async function openRecords(
   const ledger = createLedger({ db, clock, log, sealer, onEvents: announceEvents })
   const retention = createRetention({ db, clock, days: evidence.retentionDays })
   const integrity = createIntegrity({ db, clock, keys: signingKeys })
-  const isDoubted = async () => checkpoints.foundDamage() || (await history.hasLost())
+  const isDoubted = async () => checkpoints.foundDamage() || witnesses.foundContradiction() || (await history.hasLost())
   const keySet = createFreshCache({ clock, maxAgeMs: EVIDENCE_KEY_CACHE_MS, load: () => signingKeys.published() })
   return {
     ledger,
@@ -95,12 +112,14 @@ export async function openRecords(
       ...receiptRoutes({ db, enabled: receipts }),
       ...transparencyRoutes({ db, clock, integrity, isDoubted }),
       ...chainRoutes({ db }),
+      ...tileRoutes({ db, clock, isPublic: evidence.publishTiles, trustedProxies }),
       ...usageRoutes({ db, clock }),
       ...signingRoutes({ ...access, signingKeys, checkpoints, keySet }),
       ...publicEvidenceRoutes({ db, clock, keys: signingKeys, keySet, trustedProxies }),
     ],
     jobs: [
       { name: 'make-checkpoints', cron: '* * * * *', run: checkpoints.run },
+      { name: 'cosign-checkpoints', cron: '* * * * *', run: witnesses.run },
       { name: 'summarise-log', cron: '* * * * *', run: projector.run },
       { name: 'expunge-evidence', cron: '20 * * * *', run: retention.run },
       {
@@ -114,6 +133,7 @@ export async function openRecords(
       await projector.close()
       await history.close()
       await checkpoints.close()
+      await witnesses.close()
       await dispatcher.destroy()
     },
   }

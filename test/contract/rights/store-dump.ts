@@ -17,6 +17,7 @@ export const TABLES = Object.keys({
   evidence_entries: 0,
   evidence_commits: 0,
   evidence_checkpoints: 0,
+  evidence_cosignatures: 0,
   evidence_nodes: 0,
   evidence_keys: 0,
   log_positions: 0,

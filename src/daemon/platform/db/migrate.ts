@@ -25,6 +25,7 @@ import { clusteredRecords } from './migrations/0020-clustered-records.ts'
 import { storedResponses } from './migrations/0021-stored-responses.ts'
 import { cacheEntries } from './migrations/0025-cache-entries.ts'
 import { policiesEnforced } from './migrations/0026-policies-enforced.ts'
+import { evidenceCosignatures } from './migrations/0028-evidence-cosignatures.ts'
 import { fixSqliteStatistics } from './sqlite-statistics.ts'
 
 const STEPS: Record<string, MigrationStep | MigrationWithData> = {
@@ -51,6 +52,7 @@ const STEPS: Record<string, MigrationStep | MigrationWithData> = {
   '0021-stored-responses': storedResponses,
   '0025-cache-entries': cacheEntries,
   '0026-policies-enforced': policiesEnforced,
+  '0028-evidence-cosignatures': evidenceCosignatures,
 }
 
 const DIALECTS: Record<MigrationDialect['engine'], MigrationDialect> = {
