@@ -6,7 +6,6 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { ALWAYS } from '../../src/shared/evidence/cosignature.ts'
 import { parseKeySet } from '../../src/shared/evidence/keys.ts'
-import { parseWitnessKey } from '../../src/shared/evidence/verifier-key.ts'
 import { runCli } from '../cli/run-cli.ts'
 import { type Gateway, sharedGateway } from '../harness.ts'
 import { startWitness, type TestWitness } from '../witness.ts'
@@ -62,7 +61,7 @@ const shared = sharedGateway(() => ({
   evidence: {
     witnesses: witnesses.map(({ url, vkey }, at) => ({
       ...{ name: `w${at}`, url },
-      key: { ...parseWitnessKey(vkey), window: ALWAYS },
+      key: vkey, window: ALWAYS,
     })),
   },
 }))

@@ -250,12 +250,10 @@ const evidenceConfig = (
   witnesses: (witnesses ?? []).map(({ name, url, key, valid_from, valid_until }) => ({
     name,
     url,
-    key: {
-      ...key,
-      window: {
-        fromMs: valid_from === undefined ? ALWAYS.fromMs : Date.parse(valid_from),
-        untilMs: valid_until === undefined ? ALWAYS.untilMs : Date.parse(valid_until),
-      },
+    key,
+    window: {
+      fromMs: valid_from === undefined ? ALWAYS.fromMs : Date.parse(valid_from),
+      untilMs: valid_until === undefined ? ALWAYS.untilMs : Date.parse(valid_until),
     },
   })),
   publishTiles: publish_tiles ?? DEFAULT_EVIDENCE.publishTiles,

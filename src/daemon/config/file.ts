@@ -3,7 +3,7 @@
 import { type Document, isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument } from 'yaml'
 import { z } from 'zod'
 import { isAddressBlock } from '../../shared/address-block.ts'
-import { parseWitnessKey, type VerifierKey, VerifierKeyError } from '../../shared/evidence/verifier-key.ts'
+import { parseWitnessKey, VerifierKeyError } from '../../shared/evidence/verifier-key.ts'
 import { API_KEY_PATTERN } from '../../shared/ids.ts'
 import {
   ANSWER_TOKENS_MAX,
@@ -62,8 +62,7 @@ export type EvidenceSettings = {
 export type WitnessSettings = {
   name: string
   url: string
-  /** The parsed key, with its window. */
-  key: VerifierKey
+  key: string
   valid_from?: string | undefined
   valid_until?: string | undefined
 }
@@ -505,16 +504,17 @@ const witnessList = z
   .array(witness, { error: 'must be a list of witnesses, each with name, url and key' })
   .max(WITNESSES_MAX, { error: `must have at most ${WITNESSES_MAX} witnesses` })
   .refine((list) => areUnique(list.map(({ name }) => name)), { error: 'has two witnesses of the same name' })
-  .refine((list) => areUnique(list.map(({ key }) => key.publicKey.toString('hex'))), {
+  .refine((list) => areUnique(list.map(({ key }) => key.slice(key.indexOf('+') + 10))), {
     error: 'has two witnesses with the same key',
   })
 
 const areUnique = (values: readonly string[]): boolean => new Set(values).size === values.length
 
-/** @throws ValueFault */
-function toWitnessKey(text: string): VerifierKey {
+/** Validates a verifier key. @throws ValueFault */
+function toWitnessKey(text: string): string {
   try {
-    return parseWitnessKey(text)
+    parseWitnessKey(text)
+    return text
   } catch (error) {
     throw error instanceof VerifierKeyError ? new ValueFault(error.message) : error
   }

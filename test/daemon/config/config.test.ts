@@ -4,7 +4,6 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type Config, ConfigFaults, loadConfig } from '../../../src/daemon/config/config.ts'
 import { DEFAULT_LIMITS } from '../../../src/daemon/gateway/config.ts'
-import { parseWitnessKey } from '../../../src/shared/evidence/verifier-key.ts'
 import { accountAt, keyFile } from '../models/providers/vertex/account.ts'
 
 const KEY = `sk-${'0123456789abcdef'.repeat(4)}`
@@ -58,7 +57,7 @@ describe('defaults', () => {
       limits: DEFAULT_LIMITS,
       responses: { store: false },
       cache: { enabled: false, ttlMs: 3_600_000, maxBytes: 67_108_864 },
-      evidence: { receipts: true, retentionDays: 365 },
+      evidence: { receipts: true, retentionDays: 365, witnesses: [], publishTiles: false },
     })
   })
 
@@ -491,10 +490,8 @@ describe('evidence', () => {
         {
           name: 'w1',
           url: 'https://witness.example.com/',
-          key: {
-            ...parseWitnessKey(WITNESS),
-            window: { fromMs: Number.NEGATIVE_INFINITY, untilMs: Date.UTC(2027, 0, 1) },
-          },
+          key: WITNESS,
+          window: { fromMs: Number.NEGATIVE_INFINITY, untilMs: Date.UTC(2027, 0, 1) },
         },
       ],
     })
@@ -510,9 +507,9 @@ describe('evidence', () => {
     ['{checkpoint_url: "ftp://a/b"}', 'evidence.checkpoint_url: must be a URL'],
     ['{publish_tiles: 1}', 'evidence.publish_tiles: must be true or false'],
     ['{witnesses: w1}', 'evidence.witnesses: must be a list of witnesses'],
-    ['{witnesses: [{name: w1, url: "https://w", key: "w+1+2"}]}', 'evidence.witnesses[0].key: must be <name>+<hash>+<key>'],
-    [`{witnesses: [{name: w1, url: "file:///w", key: ${WITNESS}}]}`, 'evidence.witnesses[0].url: must be a URL'],
-    [`{witnesses: [{name: w1, url: "https://w", key: ${WITNESS}, until: 1}]}`, 'evidence.witnesses[0].until: unknown key'],
+    ['{witnesses: [{name: w1, url: "https://w", key: "w+1+2"}]}', 'evidence.witnesses.0.key: must be <name>+<hash>+<key>'],
+    [`{witnesses: [{name: w1, url: "file:///w", key: ${WITNESS}}]}`, 'evidence.witnesses.0.url: must be a URL'],
+    [`{witnesses: [{name: w1, url: "https://w", key: ${WITNESS}, until: 1}]}`, 'evidence.witnesses.0.until: unknown key'],
     [
       `{witnesses: [{name: w1, url: "https://w", key: ${WITNESS}}, {name: w2, url: "https://v", key: ${WITNESS}}]}`,
       'evidence.witnesses: has two witnesses with the same key',

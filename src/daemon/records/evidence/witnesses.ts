@@ -1,9 +1,9 @@
 import type { Dispatcher } from 'undici'
 import { cosignatureLine, cosignedAtMs, isOfKey, type WitnessKey } from '../../../shared/evidence/cosignature.ts'
 import { logId } from '../../../shared/evidence/entry.ts'
-import { isWithin, KEY_WINDOW_SLACK_MS } from '../../../shared/evidence/keys.ts'
+import { isWithin, KEY_WINDOW_SLACK_MS, type KeyWindow } from '../../../shared/evidence/keys.ts'
 import { NoteError, parseCheckpoint, parseSignatures, signedNote } from '../../../shared/evidence/note.ts'
-import { toVerifierKey } from '../../../shared/evidence/verifier-key.ts'
+import { parseWitnessKey, toVerifierKey } from '../../../shared/evidence/verifier-key.ts'
 import { type Clock, isoTime } from '../../../shared/time.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { EvidenceCheckpointRow } from '../../platform/db/tables.ts'
@@ -22,7 +22,10 @@ export type WitnessConfig = {
   name: string
   /** Its submission prefix. */
   url: string
-  key: WitnessKey
+  /** Its verifier key, as text: a configuration is frozen, and bytes cannot be. */
+  key: string
+  /** The times at which the key may cosign. */
+  window: KeyWindow
 }
 
 /** Requests cosignatures of checkpoints, outside of the requests that create entries. */
@@ -76,7 +79,9 @@ export function createWitnesses(deps: WitnessDeps): Witnesses {
 }
 
 /** Sends the checkpoints of all chains to one witness, one after the other. */
-function createWorker({ name, url, key }: WitnessConfig, { db, clock, log, keys, metrics, dispatcher }: WitnessDeps) {
+function createWorker(config: WitnessConfig, { db, clock, log, keys, metrics, dispatcher }: WitnessDeps) {
+  const { name, url } = config
+  const key: WitnessKey = { ...parseWitnessKey(config.key), window: config.window }
   const witness = `${key.name}+${key.keyHash.toString('hex')}`
   /** By log id. */
   const waiting = new Map<string, Waiting>()

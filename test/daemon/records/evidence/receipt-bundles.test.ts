@@ -2,7 +2,6 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type BundleOptions, type ReceiptBundle, verifyBundle } from '../../../../src/shared/evidence/bundle.ts'
 import { ALWAYS } from '../../../../src/shared/evidence/cosignature.ts'
 import { parseKeySet } from '../../../../src/shared/evidence/keys.ts'
-import { parseWitnessKey } from '../../../../src/shared/evidence/verifier-key.ts'
 import { parseWitnessPolicy } from '../../../../src/shared/evidence/witness-policy.ts'
 import { ShowReceiptBundleResponse } from '../../../../src/shared/wire/evidence.ts'
 import { describeEachEngine } from '../../../engines.ts'
@@ -21,7 +20,7 @@ describeEachEngine('the bundle of a receipt', (engine) => {
         witnesses: witnesses.map(({ url, vkey }, at) => ({
           name: `w${at}`,
           url,
-          key: { ...parseWitnessKey(vkey), window: ALWAYS },
+          key: vkey, window: ALWAYS,
         })),
       },
     })

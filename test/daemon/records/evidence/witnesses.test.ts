@@ -11,7 +11,6 @@ import {
   type Witnesses,
 } from '../../../../src/daemon/records/evidence/witnesses.ts'
 import { ALWAYS } from '../../../../src/shared/evidence/cosignature.ts'
-import { parseWitnessKey } from '../../../../src/shared/evidence/verifier-key.ts'
 import { cosignedNoteOf, parseWitnessPolicy } from '../../../../src/shared/evidence/witness-policy.ts'
 import { deferred } from '../../../deferred.ts'
 import { describeEachEngine, storeForEach } from '../../../engines.ts'
@@ -57,7 +56,7 @@ describeEachEngine('witnesses', (engine) => {
     const made = createWitnesses({
       ...{ db: store.db, clock, log, keys: rig.keys },
       witnesses: [
-        { name: 'w1', url: witness.url, key: { ...parseWitnessKey(witness.vkey), window: ALWAYS }, ...changed },
+        { name: 'w1', url: witness.url, key: witness.vkey, window: ALWAYS, ...changed },
       ],
       metrics: createWitnessMetrics([registry]),
     })
@@ -232,7 +231,7 @@ describeEachEngine('witnesses', (engine) => {
     witness.fault = () => fault
     witness.nowMs = () => clock.now() + laterMs
     const window = untilMs === undefined ? ALWAYS : { fromMs: 0, untilMs }
-    const witnesses = witnessesWith({ key: { ...parseWitnessKey(witness.vkey), window } })
+    const witnesses = witnessesWith({ key: witness.vkey, window })
     await checkpoint(1, witnesses)
     await witnesses.run()
     expect(await cosigned()).toEqual([])
@@ -241,7 +240,7 @@ describeEachEngine('witnesses', (engine) => {
 
   test('may not answer with the cosignature of another key', async () => {
     const other = await startWitness('witness.example.com/w2')
-    const witnesses = witnessesWith({ key: { ...parseWitnessKey(other.vkey), window: ALWAYS } })
+    const witnesses = witnessesWith({ key: other.vkey, window: ALWAYS })
     await checkpoint(1, witnesses)
     await witnesses.run()
     expect(await cosigned()).toEqual([])
@@ -275,7 +274,7 @@ describeEachEngine('witnesses', (engine) => {
       hanging.resolve()
       return 'hang'
     }
-    const slowly = witnessesWith({ name: 'w2', url: slow.url, key: { ...parseWitnessKey(slow.vkey), window: ALWAYS } })
+    const slowly = witnessesWith({ name: 'w2', url: slow.url, key: slow.vkey, window: ALWAYS })
     const witnesses = witnessesWith()
     const size = await checkpoint(1)
     for (const one of [slowly, witnesses]) one.offer({ tenant_id: tenantId, chain: CHAIN, tree_size: size })
