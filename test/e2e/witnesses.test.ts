@@ -61,7 +61,8 @@ const shared = sharedGateway(() => ({
   evidence: {
     witnesses: witnesses.map(({ url, vkey }, at) => ({
       ...{ name: `w${at}`, url },
-      key: vkey, window: ALWAYS,
+      key: vkey,
+      window: ALWAYS,
     })),
   },
 }))

@@ -507,9 +507,15 @@ describe('evidence', () => {
     ['{checkpoint_url: "ftp://a/b"}', 'evidence.checkpoint_url: must be a URL'],
     ['{publish_tiles: 1}', 'evidence.publish_tiles: must be true or false'],
     ['{witnesses: w1}', 'evidence.witnesses: must be a list of witnesses'],
-    ['{witnesses: [{name: w1, url: "https://w", key: "w+1+2"}]}', 'evidence.witnesses.0.key: must be <name>+<hash>+<key>'],
+    [
+      '{witnesses: [{name: w1, url: "https://w", key: "w+1+2"}]}',
+      'evidence.witnesses.0.key: must be <name>+<hash>+<key>',
+    ],
     [`{witnesses: [{name: w1, url: "file:///w", key: ${WITNESS}}]}`, 'evidence.witnesses.0.url: must be a URL'],
-    [`{witnesses: [{name: w1, url: "https://w", key: ${WITNESS}, until: 1}]}`, 'evidence.witnesses.0.until: unknown key'],
+    [
+      `{witnesses: [{name: w1, url: "https://w", key: ${WITNESS}, until: 1}]}`,
+      'evidence.witnesses.0.until: unknown key',
+    ],
     [
       `{witnesses: [{name: w1, url: "https://w", key: ${WITNESS}}, {name: w2, url: "https://v", key: ${WITNESS}}]}`,
       'evidence.witnesses: has two witnesses with the same key',

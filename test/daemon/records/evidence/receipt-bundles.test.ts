@@ -20,7 +20,8 @@ describeEachEngine('the bundle of a receipt', (engine) => {
         witnesses: witnesses.map(({ url, vkey }, at) => ({
           name: `w${at}`,
           url,
-          key: vkey, window: ALWAYS,
+          key: vkey,
+          window: ALWAYS,
         })),
       },
     })

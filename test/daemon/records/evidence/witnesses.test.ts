@@ -55,9 +55,7 @@ describeEachEngine('witnesses', (engine) => {
     }
     const made = createWitnesses({
       ...{ db: store.db, clock, log, keys: rig.keys },
-      witnesses: [
-        { name: 'w1', url: witness.url, key: witness.vkey, window: ALWAYS, ...changed },
-      ],
+      witnesses: [{ name: 'w1', url: witness.url, key: witness.vkey, window: ALWAYS, ...changed }],
       metrics: createWitnessMetrics([registry]),
     })
     opened.push(made)
