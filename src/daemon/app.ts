@@ -99,7 +99,7 @@ export async function startApp(
 
     const models = open(openModels(config, { clock, log, resolve: names.ofOperator }))
     const { providers } = models
-    const records = open(await openRecords(config, { db, masterKey, clock, log, resolve: names.ofOperator }))
+    const records = open(await openRecords(config, { db, masterKey, clock, log, metrics, resolve: names.ofOperator }))
     const { ledger, signingKeys, receipts, announceEvents: onEvents } = records
     const metering = open(openMetering(config, { db, ledger, clock, log, onEvents }))
     const { limiter, billing, prices, requireFreeLicense } = metering

@@ -209,6 +209,11 @@ const profiles = several(() => import('./profiles/commands.ts'), {
 
 const receipts: Entry[] = [
   one('show', 'Show the receipt of a request', () => import('./receipts/show.ts')),
+  one(
+    'bundle',
+    'Show a receipt with the proof that a cosigned checkpoint covers it',
+    () => import('./receipts/bundle.ts'),
+  ),
   one('verify', 'Check a receipt, also without a gateway', () => import('./receipts/verify.ts')),
 ]
 
@@ -287,7 +292,7 @@ export const COMMAND_GROUPS: Group[] = [
       { name: 'shield', summary: 'The prompt shield: check, explain, report, policies', verbs: shield },
       noun('guard-rules', 'Rules about secrets and personal data: list, create, simulate …', guardRules),
       noun('incidents', 'Findings of guards: list, show, counts', incidents),
-      noun('receipts', 'Signed receipts of requests: show, verify', receipts),
+      noun('receipts', 'Signed receipts of requests: show, bundle, verify', receipts),
       {
         name: 'audit',
         summary: 'The log and its proofs: verify, checkpoint, export, losses, reconcile …',

@@ -1,4 +1,5 @@
 import { dirname, isAbsolute, join, resolve } from 'node:path'
+import { ALWAYS } from '../../shared/evidence/cosignature.ts'
 import { EMBEDDING_BATCH, SAME_MODEL_RETRIES } from '../../shared/spec-limits.ts'
 import {
   type CacheConfig,
@@ -245,7 +246,7 @@ const shieldModelConfig = (model: ShieldModelSettings, directory: string): Shiel
 })
 
 const evidenceConfig = (
-  { name, receipts, retention_days, checkpoint_file, checkpoint_url }: EvidenceSettings,
+  { name, receipts, retention_days, checkpoint_file, checkpoint_url, witnesses, publish_tiles }: EvidenceSettings,
   directory: string,
 ): EvidenceConfig => ({
   name,
@@ -253,6 +254,16 @@ const evidenceConfig = (
   retentionDays: retention_days ?? DEFAULT_EVIDENCE.retentionDays,
   checkpointFile: checkpoint_file === undefined ? undefined : resolve(directory, checkpoint_file),
   checkpointUrl: checkpoint_url,
+  witnesses: (witnesses ?? []).map(({ name, url, key, valid_from, valid_until }) => ({
+    name,
+    url,
+    key,
+    window: {
+      fromMs: valid_from === undefined ? ALWAYS.fromMs : Date.parse(valid_from),
+      untilMs: valid_until === undefined ? ALWAYS.untilMs : Date.parse(valid_until),
+    },
+  })),
+  publishTiles: publish_tiles ?? DEFAULT_EVIDENCE.publishTiles,
 })
 
 function retrievalConfig({ embedding, rerank }: NonNullable<FileSettings['knowledge']>): RetrievalConfig {

@@ -1,4 +1,5 @@
 // The records module: the ledger, and the signed evidence that the ledger stores with each commit.
+import type { Registry } from 'prom-client'
 import { Agent } from 'undici'
 import { EVIDENCE_KEY_CACHE_MS } from '../../shared/spec-limits.ts'
 import type { Clock } from '../../shared/time.ts'
@@ -18,7 +19,7 @@ import { masterKeyRoutes } from './audit/master-key-routes.ts'
 import { DEFAULT_EVIDENCE, type EvidenceConfig } from './config.ts'
 import { chainRoutes } from './evidence/chain-routes.ts'
 import { startComparison } from './evidence/checkpoint-file.ts'
-import { createCheckpointPublisher } from './evidence/checkpoint-publisher.ts'
+import { type CheckpointPublisher, createCheckpointPublisher } from './evidence/checkpoint-publisher.ts'
 import { createCheckpoints } from './evidence/checkpoints.ts'
 import { openDaemonId } from './evidence/daemon-id.ts'
 import { createIntegrity } from './evidence/integrity.ts'
@@ -32,7 +33,10 @@ import { createSealer } from './evidence/sealing.ts'
 import { openSigningKeys, PRIVATE_KEY_COLUMN, publishedKeys, type SigningKeys } from './evidence/signing-keys.ts'
 import { signingRoutes } from './evidence/signing-routes.ts'
 import { checkHistory, rememberFile } from './evidence/start-check.ts'
+import { tileRoutes } from './evidence/tile-routes.ts'
 import { transparencyRoutes } from './evidence/transparency-routes.ts'
+import { createWitnessMetrics } from './evidence/witness-metrics.ts'
+import { createWitnesses } from './evidence/witnesses.ts'
 import { createLedger, type Ledger } from './ledger/ledger.ts'
 import { purgeProviderMessages } from './logs/provider-messages.ts'
 import { type LogDeps, logRoutes } from './logs/routes.ts'
@@ -70,7 +74,8 @@ export async function openRecords(
     clock,
     log,
     resolve,
-  }: { db: Db; masterKey: MasterKey; clock: Clock; log: Log; resolve: ResolveHost },
+    metrics,
+  }: { db: Db; masterKey: MasterKey; clock: Clock; log: Log; resolve: ResolveHost; metrics: Registry },
 ): Promise<RecordsRoom> {
   const { checkpointFile: file, checkpointUrl: url, receipts } = evidence
   const daemonId = await openDaemonId(dataDir)
@@ -92,7 +97,19 @@ export async function openRecords(
       log.error({ error, file }, 'the checkpoint file could not be recorded in the store'),
     )
   }
-  const publisher = createCheckpointPublisher({ file, url, log, onFileWritten, dispatcher })
+  const witnesses = createWitnesses({
+    ...{ db, clock, log, dispatcher, keys: signingKeys },
+    witnesses: evidence.witnesses,
+    metrics: createWitnessMetrics([metrics]),
+  })
+  const notes = createCheckpointPublisher({ file, url, log, onFileWritten, dispatcher })
+  const publisher: CheckpointPublisher = {
+    ...notes,
+    async publish(checkpoint) {
+      await notes.publish(checkpoint)
+      witnesses.offer(checkpoint)
+    },
+  }
   const checkpoints = createCheckpoints({ db, clock, log, keys: signingKeys, losses, publisher })
   const comparison = startComparison({ db, file, keys: signingKeys, losses, publisher, log })
   const projector = createLogProjector({ db, clock, log })
@@ -104,7 +121,8 @@ export async function openRecords(
   const ledger = createLedger({ db, clock, log, sealer, onEvents: announceEvents })
   const retention = createRetention({ db, clock, days: evidence.retentionDays })
   const integrity = createIntegrity({ db, clock, keys: signingKeys })
-  const isDoubted = async () => (await comparison.hasFailed()) || (await losses.openCauses()).length > 0
+  const isDoubted = async () =>
+    witnesses.foundContradiction() || (await comparison.hasFailed()) || (await losses.openCauses()).length > 0
   const keySet = createFreshCache({ clock, maxAgeMs: EVIDENCE_KEY_CACHE_MS, load: () => signingKeys.published() })
   return {
     ledger,
@@ -118,6 +136,7 @@ export async function openRecords(
       ...receiptRoutes({ db, enabled: receipts }),
       ...transparencyRoutes({ db, clock, integrity, isDoubted }),
       ...chainRoutes({ db }),
+      ...tileRoutes({ db, clock, isPublic: evidence.publishTiles, trustedProxies }),
       ...usageRoutes({ db, clock }),
       ...lossRoutes({ ...access, losses }),
       ...signingRoutes({ ...access, signingKeys, checkpoints, keySet }),
@@ -127,6 +146,7 @@ export async function openRecords(
     sealedColumns: [PRIVATE_KEY_COLUMN],
     jobs: [
       { name: 'make-checkpoints', cron: '* * * * *', run: checkpoints.run },
+      { name: 'cosign-checkpoints', cron: '* * * * *', run: witnesses.run },
       { name: 'summarise-log', cron: '* * * * *', run: projector.run },
       { name: 'expunge-evidence', cron: '20 * * * *', run: retention.run },
       {
@@ -140,6 +160,7 @@ export async function openRecords(
       await projector.close()
       await comparison.close()
       await checkpoints.close()
+      await witnesses.close()
       await dispatcher.destroy()
     },
   }

@@ -40,6 +40,15 @@ export const Receipt = z
   })
   .meta({ id: 'Receipt' })
 export const ShowReceiptResponse = z.object({ success: z.literal(true), receipt: Receipt })
+export const ShowReceiptBundleResponse = z.object({
+  success: z.literal(true),
+  bundle: z.object({
+    receipt: Receipt,
+    tlog_proof: z
+      .string()
+      .meta({ description: 'C2SP tlog-proof: the path from the entry to a checkpoint, with its cosignatures' }),
+  }),
+})
 
 /** Whether the text is a bundle id that can be part of a path. */
 export const isBundleId = (text: string): boolean => text.length <= BUNDLE_ID_CHARS

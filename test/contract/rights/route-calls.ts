@@ -221,11 +221,19 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
   'GET /.well-known/aigw-keys.json': open,
   'GET /api/public/verify/{bundleId}': { ...open, target: addTarget.receipt, isPublic: true },
   'GET /verify/{bundleId}': { ...open, target: addTarget.receipt, isPublic: true },
+  // The operator of these tests does not publish tiles.
+  'GET /tlog/{logId}/{path}': { access: 'none', status: 404, target: addTarget.log, isPublic: true },
 
   'GET /api/external/receipts/{bundleId}': {
     access: 'key',
     status: 200,
     target: addTarget.receipt,
+    ownersOr: 'smltp-security',
+  },
+  'GET /api/external/receipts/{bundleId}/bundle': {
+    access: 'key',
+    status: 200,
+    target: addTarget.coveredReceipt,
     ownersOr: 'smltp-security',
   },
   'GET /api/external/audit-logs': { ...ofEvidence, query: SINCE, references: LOG_REFERENCES },
@@ -256,6 +264,7 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
     ...ofEvidence,
     query: 'chain=changes&from=1&to=1',
   },
+  'GET /api/external/transparency/tlog/{logId}/{path}': { ...ofEvidence, target: addTarget.log },
   'POST /api/external/transparency/exports/sign': {
     ...ofEvidence,
     bodies: () => [{ chains: [], manifest_sha256: 'ab'.repeat(32), row_count: 0 }],

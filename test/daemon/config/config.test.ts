@@ -57,7 +57,7 @@ describe('defaults', () => {
       limits: DEFAULT_LIMITS,
       responses: { store: false },
       cache: { enabled: false, ttlMs: 3_600_000, maxBytes: 67_108_864 },
-      evidence: { receipts: true, retentionDays: 365 },
+      evidence: { receipts: true, retentionDays: 365, witnesses: [], publishTiles: false },
     })
   })
 
@@ -517,6 +517,9 @@ describe('knowledge', () => {
   })
 })
 
+/** The key of the witness in test/fixtures/c2sp/go.json. */
+const WITNESS = 'witness.example.com/w1+4bdc7eaa+BP0XJDhaoMdbZPt4zWAvodmR/ev3axPFjtcC6sg16fYY'
+
 describe('evidence', () => {
   test('may set a name, a retention time and further destinations of checkpoints', () => {
     const text = `evidence:
@@ -525,6 +528,12 @@ describe('evidence', () => {
   retention_days: 0
   checkpoint_file: checkpoints
   checkpoint_url: https://log.example.com/aigw
+  publish_tiles: true
+  witnesses:
+    - name: w1
+      url: https://witness.example.com/
+      key: ${WITNESS}
+      valid_until: 2027-01-01T00:00:00Z
 `
     expect(good(yaml(text)).evidence).toEqual({
       name: 'gateway.example.com',
@@ -532,6 +541,15 @@ describe('evidence', () => {
       retentionDays: 0,
       checkpointFile: join(dirname(FILE), 'checkpoints'),
       checkpointUrl: 'https://log.example.com/aigw',
+      publishTiles: true,
+      witnesses: [
+        {
+          name: 'w1',
+          url: 'https://witness.example.com/',
+          key: WITNESS,
+          window: { fromMs: Number.NEGATIVE_INFINITY, untilMs: Date.UTC(2027, 0, 1) },
+        },
+      ],
     })
   })
 
@@ -543,6 +561,21 @@ describe('evidence', () => {
     ['{retention_days: 1.5}', 'evidence.retention_days: must be a whole number'],
     ['{checkpoint_file: ""}', 'evidence.checkpoint_file: is empty'],
     ['{checkpoint_url: "ftp://a/b"}', 'evidence.checkpoint_url: must be a URL'],
+    ['{publish_tiles: 1}', 'evidence.publish_tiles: must be true or false'],
+    ['{witnesses: w1}', 'evidence.witnesses: must be a list of witnesses'],
+    [
+      '{witnesses: [{name: w1, url: "https://w", key: "w+1+2"}]}',
+      'evidence.witnesses.0.key: must be <name>+<hash>+<key>',
+    ],
+    [`{witnesses: [{name: w1, url: "file:///w", key: ${WITNESS}}]}`, 'evidence.witnesses.0.url: must be a URL'],
+    [
+      `{witnesses: [{name: w1, url: "https://w", key: ${WITNESS}, until: 1}]}`,
+      'evidence.witnesses.0.until: unknown key',
+    ],
+    [
+      `{witnesses: [{name: w1, url: "https://w", key: ${WITNESS}}, {name: w2, url: "https://v", key: ${WITNESS}}]}`,
+      'evidence.witnesses: has two witnesses with the same key',
+    ],
     ['{receipt: true}', 'evidence.receipt: unknown key; did you mean "receipts"?'],
   ])('%s', (text, fault) => {
     expect(faults(yaml(`evidence: ${text}`))).toEqual([expect.stringContaining(fault)])

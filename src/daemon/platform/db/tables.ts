@@ -132,6 +132,7 @@ export type Tables = {
   evidence_losses: EvidenceLossRow
   /** The checkpoint files that a daemon has written. */
   evidence_files: { daemon_id: string; path: string; created_at: string }
+  evidence_cosignatures: EvidenceCosignatureRow
   log_positions: LogPositionRow
   log_blocks: LogBlockRow
   log_owners: LogOwnerRow
@@ -345,6 +346,21 @@ export type EvidenceCheckpointRow = {
   /** The signed note, exactly as published. */
   note: string
   created_at: string
+}
+
+/** The cosignature of a witness on a checkpoint. */
+export type EvidenceCosignatureRow = {
+  tenant_id: string
+  chain: string
+  /** The name and the hash of the witness's key: `<name>+<hash>`. */
+  witness: string
+  tree_size: number
+  /** The signature line of the log in the note that the witness received, with a newline. */
+  log_line: string
+  /** The signature line of the witness, with a newline. */
+  line: string
+  /** The time in the cosignature. */
+  cosigned_at: string
 }
 
 /** A key that signs evidence, current or retired. */
