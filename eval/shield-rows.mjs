@@ -136,7 +136,7 @@ const FORMS = ['between', 'inside', 'repeated']
 const LONGEST_REPEATED_CHARS = 600
 
 /**
- * Returns changed copies of a row: one transformation for every row, and one that puts it into other text.
+ * Returns changed copies of a row: one transformation for every row, and one that puts it into other text (`isInside`).
  * @param carriers harmless rows of prose by source
  */
 export function copiesOf(row, random, transformations, carriers) {
@@ -148,7 +148,7 @@ export function copiesOf(row, random, transformations, carriers) {
   if (form !== 'repeated' || row.text.length <= LONGEST_REPEATED_CHARS) {
     texts.push(wrapped(row.text, form, carriers[source] ?? carriers.user, random))
   }
-  return texts.map((text) => ({ ...row, text, sources: [source] }))
+  return texts.map((text, at) => ({ ...row, text, sources: [source], isInside: at === 1 && form !== 'repeated' }))
 }
 
 /** Puts a text between two paragraphs, into prose, or repeats it. */

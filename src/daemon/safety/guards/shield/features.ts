@@ -1,17 +1,19 @@
 // Turns a text into features. The features of words are collected once per sentence, so that the many pieces of a text
 // that overlap cost little more than the text alone.
+import { isAscii } from '../view/characters.ts'
 import { allPhrases, PHRASES, type PhraseHit } from './phrases.ts'
 import type { Reading } from './reading.ts'
 import { addSignals, firstFrom, kindOutside, SIGNAL_COUNT, type Sums, sumsOf, TEXT_KINDS } from './signals.ts'
 import { isData, TEXT_SOURCES, type TextSource } from './source.ts'
-import { type Piece, piecesOf, SCALE_COUNT, type Unit, unitsOf } from './units.ts'
+import { type Piece, piecesOf, type Unit, unitsOf } from './units.ts'
 import { CONCEPTS, CONTENT_SYMBOL, type Words } from './words.ts'
 
 /** The number of slots for sequences of adjacent symbols (words.ts). Such sequences describe the form of a wording. */
 const SHAPES = 32_768
 /** The number of slots for sequences of concepts. Any other words may stand between the concepts. */
 const CHAINS = 16_384
-const WORDINGS = 8_192
+/** The number of slots for known words and their pairs, and for words of other languages than English. */
+const WORDINGS = 16_384
 
 const SHAPES_AT = 0
 const CHAINS_AT = SHAPES_AT + SHAPES
@@ -24,14 +26,13 @@ const MANY_AT = CONCEPTS_AT + CONCEPTS.length
 const SIGNALS_AT = MANY_AT + CONCEPTS.length
 
 const KINDS_OF_REQUEST = 4
-const REST_KINDS = TEXT_KINDS + 1
+const REST_KINDS = TEXT_KINDS
 const REST_REQUESTS = 3
-const POSITIONS = 4
-const KINSHIPS = 4
+const POSITIONS = 3
+const KINSHIPS = 3
 const HIDDEN_AT = SIGNALS_AT + SIGNAL_COUNT
-const SIZES_AT = HIDDEN_AT + 1
 /** Named features of texts that should be data. A request in such a text has another meaning than one of a user. */
-const DATA_AT = SIZES_AT + SCALE_COUNT
+const DATA_AT = HIDDEN_AT + 1
 const NAMED = DATA_AT - NAMED_AT
 const REQUESTS_AT = DATA_AT + NAMED
 const POSITIONS_AT = REQUESTS_AT + KINDS_OF_REQUEST * REST_KINDS * REST_REQUESTS
@@ -40,11 +41,14 @@ const SOURCES_AT = KINSHIPS_AT + KINSHIPS
 /** The number of features. */
 export const FEATURES = SOURCES_AT + TEXT_SOURCES.length
 
-/** The groups of features of words. Each group is normalized, so that its weight does not depend on a piece's length. */
+/**
+ * The groups of features of words. Each group is normalized, so that its weight does not depend on a piece's length.
+ * `isWorded`: whether the group depends on the words of a language.
+ */
 export const GROUPS = [
-  { from: SHAPES_AT, weight: 2 },
-  { from: CHAINS_AT, weight: 3 },
-  { from: WORDINGS_AT, weight: 1 },
+  { from: SHAPES_AT, weight: 2, isWorded: true },
+  { from: CHAINS_AT, weight: 3, isWorded: false },
+  { from: WORDINGS_AT, weight: 1, isWorded: true },
 ] as const
 const LEAST_IN_GROUP = 12
 
@@ -83,8 +87,9 @@ let buffer = new Int32Array(65_536)
 let used = 0
 
 /** Returns the features of a text. @param isHidden whether the text was decoded from another text */
-export function readFeatures({ words: read, spelled }: Reading, isHidden = false): TextFeatures {
+export function readFeatures({ words: read, spelled, clean }: Reading, isHidden = false): TextFeatures {
   const { words, units } = unitsOf(read)
+  const isForeign = hasForeignLetters(clean.text)
   const starts = new Int32Array(units.length * GROUPS.length + 1)
   const concepts = new Int32Array((units.length + 1) * CONCEPTS.length)
   const contents: string[][] = []
@@ -97,6 +102,7 @@ export function readFeatures({ words: read, spelled }: Reading, isHidden = false
     addChains(words, unit)
     starts[number * GROUPS.length + 2] = used
     addWordings(words, unit)
+    if (isForeign && !isEnglish(words, unit)) addStems(words, unit)
     starts[number * GROUPS.length + 3] = used
     countConcepts(words, unit, concepts, number)
     contents.push(contentsOf(words, unit, contentCounts))
@@ -178,6 +184,41 @@ function addWordings({ words, symbols }: Words, { from, to }: Unit): void {
   }
 }
 
+const FOREIGN_SHARE = 0.01
+const FOREIGN_LETTERS = /(?![\0-\x7f])\p{L}/gu
+
+/** Whether the text has letters that English does not use. A few of them may occur in names. */
+const hasForeignLetters = (text: string): boolean =>
+  !isAscii(text) && (text.match(FOREIGN_LETTERS)?.length ?? 0) > text.length * FOREIGN_SHARE
+
+const ENGLISH = new Set('the of and to is are you your with that this for it what how my i an be'.split(' '))
+
+const isEnglish = ({ words }: Words, { from, to }: Unit): boolean => {
+  for (let at = from; at < to; at++) if (ENGLISH.has(words[at]!)) return true
+  return false
+}
+
+const STEM_CHARS = 6
+const LEAST_STEM_CHARS = 3
+
+/**
+ * Adds the beginnings of words without a concept. In English, the lexicon has all words that matter, and other words would
+ * mark names and collections. In other languages the lexicon is smaller.
+ */
+function addStems({ words, symbols }: Words, { from, to }: Unit): void {
+  for (let at = from; at < to; at++) {
+    if (symbols[at] !== CONTENT_SYMBOL) continue
+    const word = words[at]!
+    if (word.length < LEAST_STEM_CHARS && word.charCodeAt(0) < FIRST_UNSPACED) continue
+    let hash = 43
+    for (let char = 0; char < word.length && char < STEM_CHARS; char++) hash = mix(hash, word.charCodeAt(char))
+    addOnce(WORDINGS_AT + slot(hash, WORDINGS))
+  }
+}
+
+/** The first code unit of Thai and of the scripts of East Asia. Their words may have one or two characters. */
+const FIRST_UNSPACED = 0x0e00
+
 function countConcepts({ concepts }: Words, { from, to }: Unit, sums: Int32Array, unit: number): void {
   const row = unit * CONCEPTS.length
   const next = row + CONCEPTS.length
@@ -232,7 +273,6 @@ export function addNamed(
   // A user may write a request among other text. In data, it matters whether a request differs from the rest.
   if (inData) addContext(text, piece, from, to, add)
   if (text.isHidden) named(HIDDEN_AT)
-  named(SIZES_AT + piece.scale)
   add(SOURCES_AT + TEXT_SOURCES.indexOf(source), 1)
 }
 
@@ -241,7 +281,10 @@ const requestOf = ({ asks, commands, addressed }: Unit): number =>
 
 const FEW = 0.35
 
-/** Adds how a piece relates to the rest of the text. */
+/**
+ * Adds how a piece relates to the rest of the text. A whole text has the features of a piece between other prose, because
+ * an attack alone is the same attack.
+ */
 function addContext(
   { units, words, sums, contents, contentCounts }: TextFeatures,
   piece: Piece,
@@ -250,7 +293,7 @@ function addContext(
   add: (index: number, value: number) => void,
 ): void {
   const isWhole = piece.from === 0 && piece.to === units.length
-  const rest = isWhole ? TEXT_KINDS : kindOutside(sums, words.words.length, from, to)
+  const rest = kindOutside(sums, words.words.length, from, to)
   let outside = 0
   let wanting = 0
   const near = 24
@@ -260,7 +303,7 @@ function addContext(
     if (requestOf(units[at]!) >= 0) wanting++
   }
   const requests = wanting === 0 ? 0 : wanting / outside < FEW ? 1 : 2
-  const position = isWhole ? 3 : piece.from === 0 ? 0 : piece.to === units.length ? 1 : 2
+  const position = isWhole ? 2 : piece.from === 0 ? 0 : piece.to === units.length ? 1 : 2
   let kinds = 0
   for (let at = piece.from; at < piece.to; at++) {
     const kind = requestOf(units[at]!)
@@ -269,15 +312,14 @@ function addContext(
     add(REQUESTS_AT + (kind * REST_KINDS + rest) * REST_REQUESTS + requests, 1)
     add(POSITIONS_AT + kind * POSITIONS + position, 1)
   }
-  if (isWhole) return
   let distinct = 0
   let shared = 0
-  for (let at = piece.from; at < piece.to; at++) {
+  for (let at = piece.from; at < piece.to && !isWhole; at++) {
     for (const word of contents[at]!) {
       distinct++
       if (contentCounts.get(word)! > 1) shared++
     }
   }
   const kinship = distinct === 0 ? 0 : shared / distinct
-  add(KINSHIPS_AT + (distinct === 0 ? 0 : kinship < 0.1 ? 1 : kinship < 0.3 ? 2 : 3), 1)
+  add(KINSHIPS_AT + (kinship < 0.1 ? 0 : kinship < 0.3 ? 1 : 2), 1)
 }

@@ -1,6 +1,7 @@
 import { isAscii } from '../view/characters.ts'
 import { wordsInLanguages } from './lexicon/languages.ts'
 import { type Concept, FUNCTION_WORDS, LEXICON } from './lexicon.ts'
+import { intendedWord } from './misspellings.ts'
 import { plainSpelling } from './spelling.ts'
 
 /** All concepts. The number of a concept is its index in this list. */
@@ -18,7 +19,8 @@ export type Words = {
   symbols: number[]
 }
 
-type Entry = { concepts: readonly number[]; symbol: number }
+/** `meant`: the word that a misspelled word stands for. */
+type Entry = { concepts: readonly number[]; symbol: number; meant?: string }
 type Expression = { rest: string[]; open: boolean; concept: number }
 
 const NO_CONCEPTS: readonly number[] = []
@@ -140,7 +142,8 @@ function lookUp(word: string): Entry {
   const concepts = new Set([...conceptsOf(word), ...stemsOf(word).flatMap(conceptsOf)])
   if (concepts.size > 0) return { concepts: [...concepts], symbol: symbolOf([...concepts]) }
   const symbol = index().functionWords.get(word) ?? (/^\d/.test(word) ? NUMBER_SYMBOL : CONTENT_SYMBOL)
-  return { concepts: NO_CONCEPTS, symbol }
+  const meant = symbol === CONTENT_SYMBOL ? intendedWord(word) : undefined
+  return meant === undefined ? { concepts: NO_CONCEPTS, symbol } : { ...entryOf(meant), meant }
 }
 
 function conceptsOf(word: string): number[] {
@@ -167,6 +170,18 @@ const expressionSymbol = (concept: number): number => (concept + 1) * SYMBOLS_PE
 export function isKnownWord(word: string): boolean {
   const { concepts, symbol } = entryOf(word)
   return concepts.length > 0 || symbol >= FIRST_FUNCTION_SYMBOL
+}
+
+/** Returns the number of words, and how many of them have a concept or are function words. Reads at most `limit` words. */
+export function knownWords({ words, symbols }: Words, limit: number): { words: number; known: number } {
+  const read = { words: 0, known: 0 }
+  for (let at = 0; at < symbols.length && read.words < limit; at++) {
+    const symbol = symbols[at]!
+    if (isSign(symbol) || (symbol >= LINE_SYMBOL && symbol < CONTENT_SYMBOL)) continue
+    read.words++
+    if (symbol !== CONTENT_SYMBOL && words[at]!.length > 1) read.known++
+  }
+  return read
 }
 
 const UNKNOWN = 0
@@ -209,7 +224,8 @@ export function readWords(plain: string): Words {
     if (kind === LETTER) {
       at = endOfWord(plain, start)
       const word = plain.slice(start, at).replace('’', "'")
-      push(read, word, start, entryOf(word))
+      const entry = entryOf(word)
+      push(read, entry.meant ?? word, start, entry)
     } else if (kind === BARE) {
       const { length, entry } = longestUnspaced(plain, start)
       at = start + length
