@@ -245,18 +245,27 @@ const LEET_LETTER = /(?<![\p{L}\p{N}.,:#-])[014](?![\p{L}\p{N}.,:)-])/gu
 const LEET_INSIDE = /(?<=\p{L})[0-9@$]{1,2}(?=\p{L})|(?<![\p{L}\p{N}])[0-9](?=\p{L}{2})/gu
 const LEAST_LEET_WORDS = 2
 
-/** Decodes words in which digits and symbols stand for letters, if several of the decoded words are known words. */
+const LEET_SHARE = 0.12
+const SEGMENT = /(?<=[.!?]["')\]]?)\s+|\n+/
+
+/** Decodes the sentences and lines in which digits and symbols stand for letters in several known words. */
 function fromLeet(text: string): string {
+  return text.slice(0, ENCODED_CHARS).split(SEGMENT).flatMap(leetSegment).join('\n')
+}
+
+function leetSegment(segment: string): string[] {
   let known = 0
-  const clear = text.slice(0, ENCODED_CHARS).replace(LEET_WORD, (token) => {
+  let words = 0
+  const clear = segment.replace(LEET_WORD, (token) => {
+    words++
     if (!/[a-z]/i.test(token) || !/[0-9@$!|+€]/.test(token)) return token
     const turned = turnedLeet(token)
     if (turned === undefined) return token
     known++
     return /^[A-Z]/.test(token) ? turned.charAt(0).toUpperCase() + turned.slice(1) : turned
   })
-  if (known < LEAST_LEET_WORDS) return ''
-  return clear.replace(LEET_INSIDE, plainLeet).replace(LEET_LETTER, plainLeet)
+  if (known < LEAST_LEET_WORDS || known < words * LEET_SHARE) return []
+  return [clear.replace(LEET_INSIDE, plainLeet).replace(LEET_LETTER, plainLeet)]
 }
 
 const plainLeet = (signs: string): string => signs.replace(SIGNS, (sign) => LEET_LETTERS[sign] ?? sign)
