@@ -248,12 +248,19 @@ const LEAST_LEET_WORDS = 2
 const LEET_SHARE = 0.12
 const SEGMENT = /(?<=[.!?]["')\]]?)\s+|\n+/
 
-/** Decodes the sentences and lines in which digits and symbols stand for letters in several known words. */
+/**
+ * Decodes the sentences and lines in which digits and symbols stand for letters in several known words. If most of the
+ * text is written like this, the rest of it is kept.
+ */
 function fromLeet(text: string): string {
-  return text.slice(0, ENCODED_CHARS).split(SEGMENT).flatMap(leetSegment).join('\n')
+  const segments = text.slice(0, ENCODED_CHARS).split(SEGMENT).map(leetSegment)
+  const chars = (list: typeof segments) => list.reduce((sum, { clear }) => sum + clear.length, 0)
+  const leet = segments.filter(({ isLeet }) => isLeet)
+  const read = chars(leet) * 2 >= chars(segments) ? segments : leet
+  return leet.length === 0 ? '' : read.map(({ clear }) => clear).join('\n')
 }
 
-function leetSegment(segment: string): string[] {
+function leetSegment(segment: string): { clear: string; isLeet: boolean } {
   let known = 0
   let words = 0
   const clear = segment.replace(LEET_WORD, (token) => {
@@ -264,8 +271,8 @@ function leetSegment(segment: string): string[] {
     known++
     return /^[A-Z]/.test(token) ? turned.charAt(0).toUpperCase() + turned.slice(1) : turned
   })
-  if (known < LEAST_LEET_WORDS || known < words * LEET_SHARE) return []
-  return [clear.replace(LEET_INSIDE, plainLeet).replace(LEET_LETTER, plainLeet)]
+  const isLeet = known >= LEAST_LEET_WORDS && known >= words * LEET_SHARE
+  return { clear: isLeet ? clear.replace(LEET_INSIDE, plainLeet).replace(LEET_LETTER, plainLeet) : clear, isLeet }
 }
 
 const plainLeet = (signs: string): string => signs.replace(SIGNS, (sign) => LEET_LETTERS[sign] ?? sign)

@@ -147,7 +147,10 @@ function addShapes({ symbols }: Words, { from, to }: Unit): void {
   }
 }
 
-/** Adds pairs and triples of concepts that are near each other. */
+/**
+ * Adds pairs and triples of concepts that are near each other. Pairs count with their order and without it, triples only
+ * without it, because languages order the same concepts differently.
+ */
 function addChains({ concepts }: Words, { from, to }: Unit): void {
   let links: { word: number; concept: number; before: number }[] = []
   for (let word = from; word < to; word++) {
@@ -158,13 +161,20 @@ function addChains({ concepts }: Words, { from, to }: Unit): void {
     for (const concept of here) {
       made.push({ word, concept, before: near.at(-1)?.concept ?? -1 })
       for (const link of near) {
-        const pair = mix(mix(29, link.concept), concept)
-        addOnce(CHAINS_AT + slot(pair, CHAINS))
-        if (link.before >= 0) addOnce(CHAINS_AT + slot(mix(pair, link.before + 977), CHAINS))
+        addOnce(CHAINS_AT + slot(mix(mix(29, link.concept), concept), CHAINS))
+        addOnce(CHAINS_AT + slot(unordered(link.concept, concept), CHAINS))
+        if (link.before >= 0) addOnce(CHAINS_AT + slot(unordered(link.concept, concept, link.before), CHAINS))
       }
     }
     links = [...near, ...made]
   }
+}
+
+/** Returns the same hash for each order of the concepts. */
+function unordered(one: number, two: number, three = -1): number {
+  const least = Math.min(one, two, three)
+  const most = Math.max(one, two, three)
+  return mix(mix(mix(31, least), one + two + three - least - most), most)
 }
 
 function addWordings({ words, symbols }: Words, { from, to }: Unit): void {

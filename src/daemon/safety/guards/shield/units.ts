@@ -35,14 +35,16 @@ const SPACED_ENDS = new Set(['.', '!', '?', ';', '…'])
 const ENDS = new Set(['。', '？', '！', '؟', '।', '۔', '；'])
 /** Symbols that separate values of data. */
 const BARS = new Set(['|', '{', '}'])
+const COMMAS = new Set([',', '，', '、'])
 const QUESTION_MARKS = new Set(['?', '？', '؟'])
 
 /**
- * The maximum length of a unit in words. Longer sentences are divided, if possible at a comma. Text without punctuation
- * is divided too, so that a request inside of it is not lost among other words.
+ * The maximum length of a sentence in words. The words of a longer one, such as text without punctuation, are divided
+ * into parts, so that a request inside of it is not lost among other words.
  */
-const LONGEST_UNIT = 26
-const LEAST_BEFORE_COMMA = 16
+const LONGEST_SENTENCE = 30
+const PART_WORDS = 15
+const LEAST_BEFORE_COMMA = 8
 /** Only units of at least this many words count as repetitions. Shorter units repeat in ordinary texts. */
 const LEAST_REPEATED = 4
 
@@ -61,11 +63,22 @@ export function unitsOf(read: Words): { words: Words; units: Unit[] } {
   const take = (to: number) => {
     if (takeUnit(read, { from, to, opens }, known, words, units)) opens = false
   }
+  /** Whether the current sentence is too long, so that its parts are units. */
+  let isDivided = false
   for (let at = 0; at < total; at++) {
     const isLine = read.symbols[at] === LINE_SYMBOL
-    if (!isLine && !endsAt(read, at, from)) continue
+    const ends = isLine || endsAt(read, at, from)
+    const length = at + 1 - from
+    if (!ends && !isDivided && length === LONGEST_SENTENCE) {
+      isDivided = true
+      take(from + PART_WORDS)
+      from += PART_WORDS
+    }
+    const isPart = isDivided && (at + 1 - from >= PART_WORDS || (length >= LEAST_BEFORE_COMMA && COMMAS.has(read.words[at]!)))
+    if (!ends && !isPart) continue
     take(isLine ? at : at + 1)
     if (isLine && read.symbols[at + 1] === LINE_SYMBOL) opens = true
+    if (ends) isDivided = false
     from = at + 1
   }
   take(total)
@@ -110,16 +123,14 @@ function hashOf(words: readonly string[], from: number, to: number): number {
 }
 
 function endsAt({ words, starts, symbols }: Words, at: number, from: number): boolean {
-  const length = at - from + 1
-  if (length >= LONGEST_UNIT) return true
   if (!isSign(symbols[at]!)) return false
   const word = words[at]!
-  if (ENDS.has(word) || (BARS.has(word) && length > 1)) return true
+  if (ENDS.has(word) || (BARS.has(word) && at > from)) return true
   if (SPACED_ENDS.has(word)) {
     const next = starts[at + 1]
     return next === undefined || next > starts[at]! + 1 || symbols[at + 1] === LINE_SYMBOL
   }
-  return length >= LEAST_BEFORE_COMMA && (word === ',' || word === '，' || word === '、')
+  return false
 }
 
 function unitOf({ words, symbols, concepts }: Words, from: number, to: number): Omit<Unit, 'opens'> {

@@ -72,7 +72,7 @@ type Index = {
 let made: Index | undefined
 const remembered = new Map<string, Entry>()
 
-/** Builds the index on first use, not at startup. */
+/** Builds the index on first use. */
 function index(): Index {
   made ??= makeIndex()
   return made
