@@ -135,9 +135,12 @@ export function calibrated(networks, rows) {
   const flat = Object.fromEntries(TEXT_SOURCES.map((source) => [source, [[0, 0]]]))
   const classifier = classifierOf({ networks, anchors: flat, perDoubling: PER_DOUBLING })
   const chosen = rows.filter((one) => isBenign(one) && one.split === 'choose')
-  const logitsOf = (source) =>
-    chosen.filter(({ sources }) => sources.includes(source)).map(({ text }) => logitOf(classifier, text, source))
-  const logits = Object.fromEntries(TEXT_SOURCES.map((source) => [source, logitsOf(source)]))
+  const logits = Object.fromEntries(
+    TEXT_SOURCES.map((source) => [
+      source,
+      chosen.filter(({ sources }) => sources.includes(source)).map(({ text }) => logitsOf(classifier, text, source)),
+    ]),
+  )
   const anchors = Object.fromEntries(
     TEXT_SOURCES.map((source) => [
       source,
@@ -147,10 +150,12 @@ export function calibrated(networks, rows) {
   return { networks, anchors, perDoubling: PER_DOUBLING }
 }
 
-function logitOf(classifier, text, source) {
-  let seen = -50
-  const riskScore = (logit, pieces) => {
-    seen = logit - PER_DOUBLING * Math.log2(Math.max(1, pieces))
+/** Returns the logit that may block a text, and the one that may only flag it if the text is alone. */
+function logitsOf(classifier, text, source) {
+  const seen = { inside: -50, alone: -50 }
+  const riskScore = (logit, pieces, _, alone = -50) => {
+    seen.inside = logit - PER_DOUBLING * Math.log2(Math.max(1, pieces))
+    seen.alone = alone
     return 0
   }
   scanText(text, { source, classifier: { ...classifier, riskScore } })
@@ -164,10 +169,12 @@ const WIDEST_STEP = 3
 const LEAST_ROWS = 400
 
 function anchorsOf(shares, own, all) {
-  const logits = own.length >= LEAST_ROWS ? own : all
+  const rows = own.length >= LEAST_ROWS ? own : all
+  const inside = rows.map((row) => row.inside)
+  const any = rows.map((row) => Math.max(row.inside, row.alone))
   let last = Number.NEGATIVE_INFINITY
   const anchors = shares.map(([share, risk]) => {
-    const next = Math.max(last + 0.1, thresholdAt(logits, share))
+    const next = Math.max(last + 0.1, thresholdAt(risk < 80 ? any : inside, share))
     last = risk === 80 ? Math.min(next, last + WIDEST_STEP) : next
     return [last, risk]
   })
@@ -210,8 +217,7 @@ export function leaveOut(rows, excluded, print) {
 
 /** Returns the highest logit of each text, adjusted for its number of pieces. */
 function adjusted(store, networks, texts) {
-  const best = score(store, networks, texts)
-  return texts.map(({ first, last }, at) => best[at].logit - PER_DOUBLING * Math.log2(Math.max(1, last - first)))
+  return score(store, networks, texts, PER_DOUBLING)
 }
 
 const isPublic = ({ set }) => !set.startsWith('own-') && !set.startsWith('made-')

@@ -142,8 +142,11 @@ function unitOf({ words, symbols, concepts }: Words, from: number, to: number): 
   return { from, to, asks, addressed, commands: head < to && concepts[head]!.some((concept) => COMMANDS.has(concept)) }
 }
 
-/** A piece of a text: a range of units that is judged together. */
-export type Piece = { from: number; to: number }
+/**
+ * A piece of a text: a range of units that is judged together. `isAlone`: the whole of a short text, judged a second time
+ * with the knowledge that nothing surrounds it.
+ */
+export type Piece = { from: number; to: number; isAlone?: true }
 
 /** The least sizes of pieces in words, and the distances between their starts: sentences, groups of sentences, pages. */
 const SCALES = [
@@ -158,10 +161,11 @@ const LEAST_SURPLUS = 1.3
 /** The numbers of consecutive paragraphs that are also read together, up to the size of a page. */
 const PARAGRAPHS = [1, 2, 4] as const
 const PAGE_WORDS = 300
+const ALONE_WORDS = 150
 
 /**
- * Returns the pieces of a text, each once. A short text is a single piece. A piece has no property that depends on where
- * it stands, so a request has the same logit alone and inside other text.
+ * Returns the pieces of a text, each once. A piece has no property that depends on where it stands, so a request has the
+ * same logit alone and inside other text. Only the last piece of a short text, `isAlone`, is an exception.
  */
 export function piecesOf(units: readonly Unit[]): Piece[] {
   const last = units.length
@@ -189,6 +193,7 @@ export function piecesOf(units: readonly Unit[]): Piece[] {
   }
   addParagraphs(units, add)
   if (total <= PAGE_WORDS * LEAST_SURPLUS) add(0, last)
+  if (total <= ALONE_WORDS) pieces.push({ from: 0, to: last, isAlone: true })
   return pieces
 }
 
