@@ -134,7 +134,15 @@ export function makeRows(rows, excluded) {
 const LONGEST_CHANGED_CHARS = 4_000
 const FORMS = ['between', 'inside', 'repeated']
 /** Transformations that take information from a text. The shield reads most others like the text itself. */
-const OFTEN = new Set(['no-punctuation', 'camel-case', 'typos', 'lower-case', 'leetspeak', 'json-string', 'line-breaks'])
+const OFTEN = new Set([
+  'no-punctuation',
+  'camel-case',
+  'typos',
+  'lower-case',
+  'leetspeak',
+  'json-string',
+  'line-breaks',
+])
 const OFTEN_SHARE = 0.5
 const often = (transformations) => transformations.filter(({ name }) => OFTEN.has(name))
 const LONGEST_REPEATED_CHARS = 600

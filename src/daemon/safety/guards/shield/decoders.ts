@@ -94,21 +94,30 @@ const CLASSES = Uint8Array.from({ length: 128 }, (_, code) => {
 })
 const isLetter = (kind: number): boolean => kind === LOWER || kind === UPPER || kind === FOREIGN
 
-/** Counts what the slower searches need at least: digits, signs beside letters, single letters, capitals inside words. */
+const kindOf = (code: number): number => {
+  if (code < 128) return CLASSES[code]!
+  return code < 0xc0 || (code >= 0x2000 && code < 0x2c00) ? OTHER : FOREIGN
+}
+
+/**
+ * Counts what the slower searches need at least: digits, signs beside letters, the most single letters in a row, capitals
+ * inside words.
+ */
 function marksOf(text: string): Marks {
   const marks: Marks = { digits: 0, mixed: 0, singles: 0, humps: 0 }
   let before = OTHER
   let twoBefore = OTHER
+  let singles = 0
   for (let at = 0; at <= text.length; at++) {
-    const code = at < text.length ? text.charCodeAt(at) : 32
-    const kind = code < 128 ? CLASSES[code]! : FOREIGN
+    const kind = at < text.length ? kindOf(text.charCodeAt(at)) : OTHER
     if (kind === DIGIT) marks.digits++
     if (isLetter(before)) {
       if (kind === DIGIT || kind === SIGN) marks.mixed++
-      if (kind === UPPER ? before !== UPPER : kind === FOREIGN) marks.humps++
-      if (!isLetter(twoBefore) && !isLetter(kind)) marks.singles++
+      else if (kind === UPPER ? before !== UPPER : kind === FOREIGN) marks.humps++
+      if (kind !== FOREIGN && isLetter(kind)) singles = 0
+      else if (before === FOREIGN || !isLetter(twoBefore)) singles++
     } else if ((before === DIGIT || before === SIGN) && isLetter(kind)) marks.mixed++
-    if (before === FOREIGN || kind === FOREIGN) marks.singles++
+    if (singles > marks.singles) marks.singles = singles
     twoBefore = before
     before = kind
   }

@@ -72,10 +72,12 @@ export type TextFeatures = {
   /** How often each concept occurs before each unit. */
   concepts: Int32Array
   isHidden: boolean
-  /** The share of words without a concept that also occur elsewhere, for each unit: their number, and the known ones. */
-  contents: readonly (readonly string[])[]
-  contentCounts: ReadonlyMap<string, number>
+  /** Returns the words without a concept. Only texts that should be data need them. */
+  contents: () => Contents
 }
+
+/** The distinct words without a concept of each unit, and the number of units in which each of them occurs. */
+type Contents = { ofUnits: readonly (readonly string[])[]; counts: ReadonlyMap<string, number> }
 
 const LONGEST_SHAPE = 3
 /** The maximum distance between the concepts of a chain, in words. */
@@ -95,8 +97,6 @@ export function readFeatures({ words: read, spelled, clean }: Reading, isHidden 
   const isForeign = hasForeignLetters(clean.text)
   const starts = new Int32Array(units.length * GROUPS.length + 1)
   const concepts = new Int32Array((units.length + 1) * CONCEPTS.length)
-  const contents: string[][] = []
-  const contentCounts = new Map<string, number>()
   used = 0
   for (const [number, unit] of units.entries()) {
     current++
@@ -108,8 +108,8 @@ export function readFeatures({ words: read, spelled, clean }: Reading, isHidden 
     if (isForeign && !isEnglish(words, unit)) addStems(words, unit)
     starts[number * GROUPS.length + 3] = used
     countConcepts(words, unit, concepts, number)
-    contents.push(contentsOf(words, unit, contentCounts))
   }
+  let contents: Contents | undefined
   return {
     words,
     units,
@@ -120,8 +120,10 @@ export function readFeatures({ words: read, spelled, clean }: Reading, isHidden 
     sums: sumsOf(words, units, spelled),
     concepts,
     isHidden,
-    contents,
-    contentCounts,
+    contents: () => {
+      contents ??= contentsOf(words, units)
+      return contents
+    },
   }
 }
 
@@ -151,8 +153,8 @@ function addShapes({ symbols }: Words, { from, to }: Unit): void {
 }
 
 /**
- * Adds pairs and triples of concepts that are near each other. Pairs count with their order and without it, triples only
- * without it, because languages order the same concepts differently.
+ * Adds pairs and triples of concepts that are near each other. Triples count without their order, because languages order
+ * the same concepts differently.
  */
 function addChains({ concepts }: Words, { from, to }: Unit): void {
   let links: { word: number; concept: number; before: number }[] = []
@@ -165,7 +167,6 @@ function addChains({ concepts }: Words, { from, to }: Unit): void {
       made.push({ word, concept, before: near.at(-1)?.concept ?? -1 })
       for (const link of near) {
         addOnce(CHAINS_AT + slot(mix(mix(29, link.concept), concept), CHAINS))
-        addOnce(CHAINS_AT + slot(unordered(link.concept, concept), CHAINS))
         if (link.before >= 0) addOnce(CHAINS_AT + slot(unordered(link.concept, concept, link.before), CHAINS))
       }
     }
@@ -173,8 +174,8 @@ function addChains({ concepts }: Words, { from, to }: Unit): void {
   }
 }
 
-/** Returns the same hash for each order of the concepts. */
-function unordered(one: number, two: number, three = -1): number {
+/** Returns the same hash for each order of three concepts. */
+function unordered(one: number, two: number, three: number): number {
   const least = Math.min(one, two, three)
   const most = Math.max(one, two, three)
   return mix(mix(mix(31, least), one + two + three - least - most), most)
@@ -239,14 +240,18 @@ function countConcepts({ concepts }: Words, { from, to }: Unit, sums: Int32Array
   for (let word = from; word < to; word++) for (const concept of concepts[word]!) sums[next + concept]!++
 }
 
-/** Returns the distinct words of a unit that have no concept, and counts in how many units each of them occurs. */
-function contentsOf({ words, symbols }: Words, { from, to }: Unit, counts: Map<string, number>): string[] {
-  const found = new Set<string>()
-  for (let at = from; at < to; at++) if (symbols[at] === CONTENT_SYMBOL) found.add(words[at]!)
-  for (const word of found) counts.set(word, (counts.get(word) ?? 0) + 1)
-  return [...found]
+function contentsOf({ words, symbols }: Words, units: readonly Unit[]): Contents {
+  const counts = new Map<string, number>()
+  const ofUnits = units.map(({ from, to }) => {
+    const found = new Set<string>()
+    for (let at = from; at < to; at++) if (symbols[at] === CONTENT_SYMBOL) found.add(words[at]!)
+    for (const word of found) counts.set(word, (counts.get(word) ?? 0) + 1)
+    return [...found]
+  })
+  return { ofUnits, counts }
 }
 
+const NUMBERS = new Map(PHRASES.map((phrase, number) => [phrase, number]))
 const lastOf = ({ last }: PhraseHit): number => last
 
 const phraseSeenIn = new Float64Array(PHRASES.length)
@@ -270,7 +275,7 @@ export function addNamed(
     const { phrase, first, last } = text.phrases[at]!
     if (last >= to) break
     if (first < from) continue
-    const number = PHRASES.indexOf(phrase)
+    const number = NUMBERS.get(phrase)!
     if (phraseSeenIn[number] === current) continue
     phraseSeenIn[number] = current
     named(PHRASES_AT + number)
@@ -300,7 +305,7 @@ const FEW = 0.35
  * an attack alone is the same attack.
  */
 function addContext(
-  { units, words, sums, contents, contentCounts }: TextFeatures,
+  { units, words, sums, contents }: TextFeatures,
   piece: Piece,
   from: number,
   to: number,
@@ -326,12 +331,13 @@ function addContext(
     add(REQUESTS_AT + (kind * REST_KINDS + rest) * REST_REQUESTS + requests, 1)
     add(POSITIONS_AT + kind * POSITIONS + position, 1)
   }
+  const { ofUnits, counts } = contents()
   let distinct = 0
   let shared = 0
   for (let at = piece.from; at < piece.to && !isWhole; at++) {
-    for (const word of contents[at]!) {
+    for (const word of ofUnits[at]!) {
       distinct++
-      if (contentCounts.get(word)! > 1) shared++
+      if (counts.get(word)! > 1) shared++
     }
   }
   const kinship = distinct === 0 ? 0 : shared / distinct

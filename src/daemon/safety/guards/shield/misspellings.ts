@@ -1,7 +1,8 @@
 // Recognizes misspelled words of attacks in English, because one changed letter must not hide a word from the lexicon.
 
 /** Words that attacks need. The endings are written out, because a misspelling is compared with a whole word. */
-const WORDS = `ignore ignoring ignores ignored disregard disregarding forget forgetting override overriding bypass bypassing
+const WORDS =
+  `ignore ignoring ignores ignored disregard disregarding forget forgetting override overriding bypass bypassing
   discard dismiss neglect instead instruction instructions directive directives command commands prompt prompts guideline
   guidelines previous previously prior above preceding earlier original initial everything anything completely entire
   message messages conversation context document content information article articles sentence sentences system
@@ -18,7 +19,8 @@ const WORDS = `ignore ignoring ignores ignored disregard disregarding forget for
   could would write phrase exactly string concatenate input user users task tasks question questions`.split(/\s+/)
 
 /** Everyday words that look like misspellings of these words. */
-const OTHER_WORDS = `request person phase star cold stat repl rely relies reuse reusing forge forged crate sting pint revered
+const OTHER_WORDS =
+  `request person phase star cold stat repl rely relies reuse reusing forge forged crate sting pint revered
   entre sore wold mush moist trail stats paces flag scrip scrips ruler ruled rue rued bot bit tas`.split(/\s+/)
 
 const LEAST_CHARS = 4

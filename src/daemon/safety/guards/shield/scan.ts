@@ -169,7 +169,8 @@ function judgePart(part: PartReading, scan: Scan): void {
       scan.pieces++
       scan.logit = Math.max(scan.logit, logit)
     }
-    if (scan.options.layers?.includes('llm')) scan.suspects.push({ part, ...rangeOf(features, reading, at), logit, isAlone })
+    if (scan.options.layers?.includes('llm'))
+      scan.suspects.push({ part, ...rangeOf(features, reading, at), logit, isAlone })
   }
 }
 
@@ -220,9 +221,7 @@ function conclude(scan: Scan): ShieldScan {
     recommendation: RECOMMENDATIONS[verdict],
     details,
     suspects: withoutOverlaps(
-      suspects.filter(
-        (one) => classifier && Math.round(scoreOf(one, classifier, pieces, source)) >= thresholds.log,
-      ),
+      suspects.filter((one) => classifier && Math.round(scoreOf(one, classifier, pieces, source)) >= thresholds.log),
     ).map(({ text }) => text),
     ...(options.explains && { explanation: explanationOf(scan.explained, { source, riskScore, classifier }) }),
   }

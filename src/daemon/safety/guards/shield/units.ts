@@ -74,7 +74,8 @@ export function unitsOf(read: Words): { words: Words; units: Unit[] } {
       take(from + PART_WORDS)
       from += PART_WORDS
     }
-    const isPart = isDivided && (at + 1 - from >= PART_WORDS || (length >= LEAST_BEFORE_COMMA && COMMAS.has(read.words[at]!)))
+    const isPart =
+      isDivided && (at + 1 - from >= PART_WORDS || (length >= LEAST_BEFORE_COMMA && COMMAS.has(read.words[at]!)))
     if (!ends && !isPart) continue
     take(isLine ? at : at + 1)
     if (isLine && read.symbols[at + 1] === LINE_SYMBOL) opens = true
