@@ -50,10 +50,7 @@ const LETTERS_APART = /(?<![\p{L}\p{N}])\p{L}(?:[ ._*|-]{1,3}\p{L}(?![\p{L}\p{N}
  * @param read the words of the text, and the text before its letters were cleaned: vowel signs that do not follow a letter
  *   exist only there
  */
-export function decodeAll(
-  text: string,
-  read: { words: Words; written: string } = { words: readWords(plainSpelling(text)), written: text },
-): Decoded[] {
+export function decodeAll(text: string, read: { words: Words; written: string }): Decoded[] {
   const decoded: Decoded[] = []
   const add = (encoding: Encoding, found: string) => {
     if (found.trim().length >= LEAST_CHARS) decoded.push({ encoding, text: found.slice(0, ENCODED_CHARS) })
@@ -143,10 +140,15 @@ const BASE64_GROUP = /[A-Za-z0-9+/_-]+={0,2}/g
 const GROUPS_GAP = /^[\s"'`,;.|>\\+/_-]{0,8}$/
 /** Matches the shape of an ordinary word. Some short base64 groups also match. */
 const WORD_SHAPE = /^[A-Za-z]?[a-z]{4,}$/
+/** Matches ordinary words. An encoded text cannot span such a word. */
+const WORDS = /(?<![\w+/=-])[A-Za-z][a-z]{3,}(?![\w+/=-])/
 const LEAST_CHAIN_CHARS = 16
 
 /** Decodes base64, including base64 that is split into groups. Consecutive groups are decoded as one. */
-function fromBase64Runs(text: string): string {
+const fromBase64Runs = (text: string): string =>
+  texts(text.split(WORDS).flatMap((stretch) => (stretch.length < LEAST_CHAIN_CHARS ? [] : base64Patches(stretch))))
+
+function base64Patches(text: string): Patch[] {
   const found: Patch[] = []
   let chain: { group: string; index: number }[] = []
   let end = 0
@@ -163,7 +165,7 @@ function fromBase64Runs(text: string): string {
     end = index + group.length
   }
   close()
-  return texts(found)
+  return found
 }
 
 function fromChain(groups: readonly { group: string; index: number }[]): Patch[] {

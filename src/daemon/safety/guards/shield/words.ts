@@ -19,8 +19,13 @@ export type Words = {
   symbols: number[]
 }
 
-/** `meant`: the word that a misspelled word stands for. */
-type Entry = { concepts: readonly number[]; symbol: number; meant?: string }
+/** `expressions`: the expressions that begin with the word. `meant`: the word that a misspelled word stands for. */
+type Entry = {
+  concepts: readonly number[]
+  symbol: number
+  expressions?: readonly Expression[] | undefined
+  meant?: string
+}
 type Expression = { rest: string[]; open: boolean; concept: number }
 
 const NO_CONCEPTS: readonly number[] = []
@@ -140,10 +145,11 @@ function entryOf(word: string): Entry {
 
 function lookUp(word: string): Entry {
   const concepts = new Set([...conceptsOf(word), ...stemsOf(word).flatMap(conceptsOf)])
-  if (concepts.size > 0) return { concepts: [...concepts], symbol: symbolOf([...concepts]) }
+  const expressions = index().expressions.get(word)
+  if (concepts.size > 0) return { concepts: [...concepts], symbol: symbolOf([...concepts]), expressions }
   const symbol = index().functionWords.get(word) ?? (/^\d/.test(word) ? NUMBER_SYMBOL : CONTENT_SYMBOL)
-  const meant = symbol === CONTENT_SYMBOL ? intendedWord(word) : undefined
-  return meant === undefined ? { concepts: NO_CONCEPTS, symbol } : { ...entryOf(meant), meant }
+  const meant = symbol === CONTENT_SYMBOL && !expressions ? intendedWord(word) : undefined
+  return meant === undefined ? { concepts: NO_CONCEPTS, symbol, expressions } : { ...entryOf(meant), meant }
 }
 
 function conceptsOf(word: string): number[] {
@@ -217,6 +223,7 @@ function classify(unit: number): number {
 /** Splits a text in plain spelling into words. Takes time linear in the length of the text. */
 export function readWords(plain: string): Words {
   const read: Words = { words: [], starts: [], concepts: [], symbols: [] }
+  const openings: Opening[] = []
   for (let at = 0; at < plain.length; ) {
     const start = at
     const kind = kindOf(plain.charCodeAt(at++))
@@ -225,6 +232,7 @@ export function readWords(plain: string): Words {
       at = endOfWord(plain, start)
       const word = plain.slice(start, at).replace('’', "'")
       const entry = entryOf(word)
+      if (entry.expressions) openings.push({ at: read.words.length, expressions: entry.expressions })
       push(read, entry.meant ?? word, start, entry)
     } else if (kind === BARE) {
       const { length, entry } = longestUnspaced(plain, start)
@@ -241,7 +249,7 @@ export function readWords(plain: string): Words {
       push(read, plain.charAt(start), start, { concepts: NO_CONCEPTS, symbol })
     }
   }
-  joinExpressions(read)
+  joinExpressions(read, openings)
   return read
 }
 
@@ -287,11 +295,13 @@ function unspacedAt(plain: string, start: number): { length: number; entry: Entr
   return undefined
 }
 
+/** A word that begins expressions, by its number. */
+type Opening = { at: number; expressions: readonly Expression[] }
+
 /** Adds the concept of each expression to the expression's first word. */
-function joinExpressions({ words, concepts, symbols }: Words): void {
-  const { expressions } = index()
-  for (let at = 0; at < words.length; at++) {
-    for (const { rest, open, concept } of expressions.get(words[at]!) ?? []) {
+function joinExpressions({ words, concepts, symbols }: Words, openings: readonly Opening[]): void {
+  for (const { at, expressions } of openings) {
+    for (const { rest, open, concept } of expressions) {
       const last = rest.length - 1
       const fits = rest.every((word, step) => {
         const found = words[at + 1 + step]
