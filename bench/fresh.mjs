@@ -1,5 +1,6 @@
 // Measures the CPU of a request under each policy with texts that never repeat, so that no cache of scanned texts helps:
-// 1.8 KB of prompt and 0.6 KB of answer. The benchmark alternates the policies in one daemon.
+// 1.8 KB of prompt and 0.6 KB of answer. One gateway per policy; all of them are measured at the same time, so that other
+// programs of the machine affect them alike.
 // Run: npm run bench -- fresh
 import http from 'node:http'
 import path from 'node:path'
@@ -16,8 +17,8 @@ const BASE = 'internal'
 const PROMPT_CHARS = 1_800
 const ANSWER_CHARS = 600
 const CONNECTIONS = 8
-const FULL = { rounds: 8, requests: 400, warmUpRounds: 3 }
-const QUICK = { rounds: 4, requests: 200, warmUpRounds: 2 }
+const FULL = { rounds: 8, requests: 400, warmUpRounds: 4 }
+const QUICK = { rounds: 4, requests: 200, warmUpRounds: 3 }
 /** A guard that rejects texts does less work, so the figures would be wrong. */
 const MOST_REJECTED = 0.02
 
@@ -66,6 +67,18 @@ async function sendAll(target, prose, count) {
   return rejected
 }
 
+/** Starts a gateway whose active policy is `policy`. */
+async function startUnder(policy, { session, mockUrl, agent }) {
+  const dir = path.join(session.dir, policy)
+  const { child, key } = spawnDaemon(session, { dir, mockUrl, cpu: CPU.measured })
+  const { url } = await child.listening
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+  const activate = `${url}/api/external/smltp-policies/${policy}/activate`
+  const status = await post({ url: activate, headers, agent }, {})
+  if (status !== 200) throw new BenchError(`${policy} was not activated: ${status}`)
+  return { policy, pid: child.pid, url: `${url}/v1/chat/completions`, headers, agent }
+}
+
 export async function benchFresh({ rounds, quick, noBuild, dataDir }) {
   if (!noBuild) buildProject()
   const plan = { ...(quick ? QUICK : FULL), ...(rounds && { rounds }) }
@@ -76,27 +89,21 @@ export async function benchFresh({ rounds, quick, noBuild, dataDir }) {
     const upstream = await startUpstream(prose)
     const agent = new http.Agent({ keepAlive: true, maxSockets: CONNECTIONS })
     try {
-      const dir = path.join(session.dir, 'gateway')
-      const { child, key } = spawnDaemon(session, { dir, mockUrl: upstream.url, cpu: CPU.measured })
-      const { url } = await child.listening
-      const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
-      const target = { url: `${url}/v1/chat/completions`, headers, agent }
-      const measure = async (policy) => {
-        // The key may use only the active policy and `public`.
-        const activate = `${url}/api/external/smltp-policies/${policy}/activate`
-        const status = await post({ url: activate, headers, agent }, {})
-        if (status !== 200) throw new BenchError(`${policy} was not activated: ${status}`)
-        const before = processCpuUs(child.pid)
+      const targets = await Promise.all(
+        POLICIES.map((policy) => startUnder(policy, { session, mockUrl: upstream.url, agent })),
+      )
+      const measure = async ({ policy, pid, ...target }) => {
+        const before = processCpuUs(pid)
         const rejected = await sendAll(target, prose, plan.requests)
         if (rejected > MOST_REJECTED * plan.requests)
           throw new BenchError(`${policy} rejected ${rejected} of ${plan.requests} harmless prompts`)
-        return { policy, rejected, cpuUs: (processCpuUs(child.pid) - before) / plan.requests }
+        return { policy, rejected, cpuUs: (processCpuUs(pid) - before) / plan.requests }
       }
-      for (let round = 0; round < plan.warmUpRounds; round++) for (const policy of POLICIES) await measure(policy)
+      const measureAll = () => Promise.all(targets.map(measure))
+      for (let round = 0; round < plan.warmUpRounds; round++) await measureAll()
       for (let round = 0; round < plan.rounds; round++) {
-        for (const policy of round % 2 ? POLICIES.toReversed() : POLICIES) {
-          const run = await measure(policy)
-          console.error(`${round + 1}/${plan.rounds} ${policy.padEnd(16)} ${figure(run.cpuUs)} µs`)
+        for (const run of await measureAll()) {
+          console.error(`${round + 1}/${plan.rounds} ${run.policy.padEnd(16)} ${figure(run.cpuUs)} µs`)
           runs.push({ round, ...run })
         }
       }

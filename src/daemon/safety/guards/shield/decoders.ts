@@ -43,8 +43,11 @@ const SPACED_CHARS = 8_192
 const LEAST_CHARS = 8
 const LETTERS_APART = /(?<![\p{L}\p{N}])\p{L}(?:[ ._*|-]{1,3}\p{L}(?![\p{L}\p{N}])){6,}/gu
 
-/** Returns all decodings of a text that differ from the text. Takes time linear in the length of the text. */
-export function decodeAll(text: string): Decoded[] {
+/**
+ * Returns all decodings of a text that differ from the text. Takes time linear in the length of the text.
+ * @param words the words of the text in lower case
+ */
+export function decodeAll(text: string, words: readonly string[]): Decoded[] {
   const decoded: Decoded[] = []
   const add = (encoding: Encoding, found: string) => {
     if (found.trim().length >= LEAST_CHARS) decoded.push({ encoding, text: found.slice(0, ENCODED_CHARS) })
@@ -56,8 +59,8 @@ export function decodeAll(text: string): Decoded[] {
   add('url', text.includes('%') ? substituted(text, percentPatches(text), 9) : '')
   add('html', text.includes('&') ? substituted(text, entityPatches(text), 12) : '')
   add('escapes', text.includes('\\') ? substituted(text, escapePatches(text), 4) : '')
-  add('rot13', fromRot13(text))
-  add('reversed', fromReversed(text))
+  add('rot13', fromRot13(text, words))
+  add('reversed', fromReversed(text, words))
   add('leetspeak', fromLeet(text))
   add('spaced', fromSpaced(text))
   add('camel', fromCamel(text))
@@ -83,10 +86,15 @@ const BASE64_GROUP = /[A-Za-z0-9+/_-]+={0,2}/g
 const GROUPS_GAP = /^[\s"'`,;.|>\\+/_-]{0,8}$/
 /** Matches the shape of an ordinary word. Some short base64 groups also match. */
 const WORD_SHAPE = /^[A-Za-z]?[a-z]{4,}$/
+/** Matches ordinary words. An encoded text cannot span such a word. */
+const WORDS = /(?<![\w+/=-])[A-Za-z][a-z]{3,}(?![\w+/=-])/
 const LEAST_CHAIN_CHARS = 16
 
 /** Decodes base64, including base64 that is split into groups. Consecutive groups are decoded as one. */
-function fromBase64Runs(text: string): string {
+const fromBase64Runs = (text: string): string =>
+  texts(text.split(WORDS).flatMap((stretch) => (stretch.length < LEAST_CHAIN_CHARS ? [] : base64Patches(stretch))))
+
+function base64Patches(text: string): Patch[] {
   const found: Patch[] = []
   let chain: { group: string; index: number }[] = []
   let end = 0
@@ -103,7 +111,7 @@ function fromBase64Runs(text: string): string {
     end = index + group.length
   }
   close()
-  return texts(found)
+  return found
 }
 
 function fromChain(groups: readonly { group: string; index: number }[]): Patch[] {
@@ -149,34 +157,31 @@ const PROBES = [
 const CLEAR = new Set(PROBES)
 const ROT13 = new Set(PROBES.map((word) => rot13(word)))
 const REVERSED = new Set(PROBES.map((word) => Array.from(word).reverse().join('')))
-const PROBED_CHARS = 4_000
+const PROBED_WORDS = 800
 
-/** Returns how many words of the text are in the set. Reads at most PROBED_CHARS. */
-function surplus(text: string, words: Set<string>): number {
-  let count = 0
-  for (const [word] of text
-    .slice(0, PROBED_CHARS)
-    .toLowerCase()
-    .matchAll(/[a-z]+/g)) {
-    if (words.has(word)) count++
-  }
-  return count
+/** Whether the words contain several probes in the form that an encoding gives them. Reads at most PROBED_WORDS. */
+function hides(words: readonly string[], encoded: ReadonlySet<string>): boolean {
+  const most = Math.min(words.length, PROBED_WORDS)
+  let hidden = 0
+  for (let at = 0; at < most; at++) if (encoded.has(words[at] as string)) hidden++
+  if (hidden < 2 || hidden >= 4) return hidden >= 4
+  let clear = 0
+  for (let at = 0; at < most; at++) if (CLEAR.has(words[at] as string)) clear++
+  return hidden > clear
 }
 
-const fromRot13 = (text: string): string => {
-  const hidden = surplus(text, ROT13)
-  return hidden >= 2 && (hidden > surplus(text, CLEAR) || hidden >= 4) ? rot13(text.slice(0, ENCODED_CHARS)) : ''
-}
+const fromRot13 = (text: string, words: readonly string[]): string =>
+  hides(words, ROT13) ? rot13(text.slice(0, ENCODED_CHARS)) : ''
 
-const fromReversed = (text: string): string => {
-  const hidden = surplus(text, REVERSED)
-  if (hidden < 2 || (hidden <= surplus(text, CLEAR) && hidden < 4)) return ''
-  return Array.from(text.slice(0, ENCODED_CHARS)).reverse().join('')
-}
+const fromReversed = (text: string, words: readonly string[]): string =>
+  hides(words, REVERSED) ? Array.from(text.slice(0, ENCODED_CHARS)).reverse().join('') : ''
 
 const SIGNS = /[0-9@$!|+€]/g
+/** Matches a sign inside or at the start of a word. */
+const SIGN_IN_WORD = /[0-9@$!|+€][a-z]|[a-z][0-9@$!|+€][a-z0-9@$!|+€]/i
 /** Decodes words in which digits and symbols stand for letters, if several of the decoded words are known words. */
 function fromLeet(text: string): string {
+  if (!SIGN_IN_WORD.test(text)) return ''
   let known = 0
   const clear = text.slice(0, ENCODED_CHARS).replace(/[a-z0-9@$!|+€]{2,24}/gi, (token) => {
     if (!/[a-z]/i.test(token) || !/[0-9@$!|+€]/.test(token.slice(0, -1))) return token

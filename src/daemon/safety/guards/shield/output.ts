@@ -117,12 +117,13 @@ export function watchOutput(snippets: Snippets, options: ShieldOptions & LeakOpt
 
   function look(text: string): void {
     const clean = cleanLetters(text).text
-    const decoded = leaks.length > 0 || options.quotesSecret ? decodeAll(clean).map((one) => one.text) : []
+    const { words } = readText(text)
+    const isDecoded = leaks.length > 0 || options.quotesSecret !== undefined
+    const decoded = isDecoded ? decodeAll(clean, words.words).map((one) => one.text) : []
     const readings = new Set([text, clean, ...decoded])
     const letters = leaks.length > 0 ? new Set([...readings].map(lettersOf)) : []
     for (const reading of letters) for (const leakIn of leaks) leaked = Math.max(leaked, leakIn(reading))
     if (options.quotesSecret && leaked < 1 && [...readings].some(options.quotesSecret)) leaked = 1
-    const { words } = readText(text)
     const [drifted] = findDrift(words, 0, words.words.length)
     drift = Math.max(drift, drifted?.phrase.confidence ?? 0)
   }

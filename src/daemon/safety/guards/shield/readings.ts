@@ -52,8 +52,8 @@ function* readBlock(
 
 const wordsIn = ({ words }: Reading): number => words.symbols.filter((symbol) => !isSign(symbol)).length
 
-function hiddenIn({ clean }: Reading): Decoded[] {
-  const decoded = decodeAll(clean.text)
+function hiddenIn({ clean, words }: Reading): Decoded[] {
+  const decoded = decodeAll(clean.text, words.words)
   return clean.tags === '' ? decoded : [{ encoding: 'tags', text: clean.tags }, ...decoded]
 }
 

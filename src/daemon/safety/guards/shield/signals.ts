@@ -117,8 +117,8 @@ const COLUMNS = COUNTS.length
 const AT = Object.fromEntries(COUNTS.map((name, at) => [name, at])) as Record<Count, number>
 
 const TAIL = 0.6
-const NOT_ASCII = /[^\0-\x7f]/
-const INNER_CAPITAL = /[a-z][A-Z]/
+/** The typographic apostrophe. A word with it is not foreign. */
+const APOSTROPHE = 0x2019
 const PROSE_SIGNS = new Set([...'.,;:!?\'"()-'])
 const OPENS = new Set([':', '"', '>'])
 const STILL_OPEN = new Set(['please', 'and', 'now'])
@@ -196,17 +196,28 @@ function countWord(rows: Int32Array, row: number, word: string, spelled: string,
   rows[row + AT.words]!++
   if (word.length === 1 && word !== 'a' && word !== 'i') rows[row + AT.singles]!++
   const first = spelled.charCodeAt(start)
-  if (first >= 65 && first <= 90) {
+  if (isUpper(first)) {
     rows[row + AT.capitals]!++
     if (word.length > 2) {
-      const second = spelled.charCodeAt(start + 1)
-      const written = second >= 65 && second <= 90 ? spelled.slice(start, start + word.length) : ''
+      const written = isUpper(spelled.charCodeAt(start + 1)) ? spelled.slice(start, start + word.length) : ''
       if (written !== '' && written === written.toUpperCase()) rows[row + AT.shouted]!++
     }
   }
-  if (word.length > 3 && INNER_CAPITAL.test(spelled.slice(start, start + word.length))) rows[row + AT.mixed]!++
-  if (NOT_ASCII.test(word)) rows[row + AT.foreign]!++
+  let isForeign = false
+  let isMixed = false
+  let before = first
+  for (let at = start + 1; at < start + word.length; at++) {
+    const code = spelled.charCodeAt(at)
+    if (code > 127 && code !== APOSTROPHE) isForeign = true
+    else if (isUpper(code) && isLower(before)) isMixed = true
+    before = code
+  }
+  if (isMixed && word.length > 3) rows[row + AT.mixed]!++
+  if (isForeign || first > 127) rows[row + AT.foreign]!++
 }
+
+const isUpper = (code: number): boolean => code >= 65 && code <= 90
+const isLower = (code: number): boolean => code >= 97 && code <= 122
 
 function countConcepts(rows: Int32Array, row: number, concepts: readonly number[], isFunction: boolean): void {
   if (isFunction) rows[row + AT.functions]!++
@@ -273,36 +284,36 @@ function readValues(rows: Int32Array, from: number, to: number): void {
   const tailStart = from + Math.floor(total * TAIL)
   const tail = Math.max(1, to - tailStart)
   const half = from + Math.floor(total / 2)
-  const between = (name: Count, start: number, end: number) =>
-    rows[end * COLUMNS + AT[name]]! - rows[start * COLUMNS + AT[name]]!
-  const count = (name: Count) => between(name, from, to)
-  const known = (start: number, end: number) => between('functions', start, end) + between('conceptual', start, end)
-  const words = Math.max(1, count('words'))
+  const between = (column: number, start: number, end: number) =>
+    rows[end * COLUMNS + column]! - rows[start * COLUMNS + column]!
+  const count = (column: number) => between(column, from, to)
+  const known = (start: number, end: number) => between(AT.functions, start, end) + between(AT.conceptual, start, end)
+  const words = Math.max(1, count(AT.words))
   values.set([
-    count('words'),
-    count('capitals') / words,
-    count('shouted') / words,
-    count('exclamations') / total,
-    count('questions') / total,
-    count('foreign') / words,
-    count('signs') / total,
-    between('signs', tailStart, to) / tail,
-    count('glued') / total,
-    between('glued', tailStart, to) / tail,
+    count(AT.words),
+    count(AT.capitals) / words,
+    count(AT.shouted) / words,
+    count(AT.exclamations) / total,
+    count(AT.questions) / total,
+    count(AT.foreign) / words,
+    count(AT.signs) / total,
+    between(AT.signs, tailStart, to) / tail,
+    count(AT.glued) / total,
+    between(AT.glued, tailStart, to) / tail,
     known(from, half) / Math.max(1, half - from) - known(half, to) / Math.max(1, to - half),
-    count('functions') / words,
-    count('conceptual') / words,
-    count('commands') / Math.max(1, count('beginnings')),
-    count('you') / words,
-    count('me') / words,
-    count('not') / words,
-    count('must') / words,
-    count('singles') / words,
-    count('pictures') / total,
-    count('bars') / total,
-    count('quotes') / total,
-    count('brackets') / total,
-    count('mixed') / words,
-    count('quotations'),
+    count(AT.functions) / words,
+    count(AT.conceptual) / words,
+    count(AT.commands) / Math.max(1, count(AT.beginnings)),
+    count(AT.you) / words,
+    count(AT.me) / words,
+    count(AT.not) / words,
+    count(AT.must) / words,
+    count(AT.singles) / words,
+    count(AT.pictures) / total,
+    count(AT.bars) / total,
+    count(AT.quotes) / total,
+    count(AT.brackets) / total,
+    count(AT.mixed) / words,
+    count(AT.quotations),
   ])
 }

@@ -18,7 +18,8 @@ export type Words = {
   symbols: number[]
 }
 
-type Entry = { concepts: readonly number[]; symbol: number }
+/** `expressions`: the expressions that begin with the word. */
+type Entry = { concepts: readonly number[]; symbol: number; expressions?: readonly Expression[] | undefined }
 type Expression = { rest: string[]; open: boolean; concept: number }
 
 const NO_CONCEPTS: readonly number[] = []
@@ -138,9 +139,10 @@ function entryOf(word: string): Entry {
 
 function lookUp(word: string): Entry {
   const concepts = new Set([...conceptsOf(word), ...stemsOf(word).flatMap(conceptsOf)])
-  if (concepts.size > 0) return { concepts: [...concepts], symbol: symbolOf([...concepts]) }
+  const expressions = index().expressions.get(word)
+  if (concepts.size > 0) return { concepts: [...concepts], symbol: symbolOf([...concepts]), expressions }
   const symbol = index().functionWords.get(word) ?? (/^\d/.test(word) ? NUMBER_SYMBOL : CONTENT_SYMBOL)
-  return { concepts: NO_CONCEPTS, symbol }
+  return { concepts: NO_CONCEPTS, symbol, expressions }
 }
 
 function conceptsOf(word: string): number[] {
@@ -202,6 +204,7 @@ function classify(unit: number): number {
 /** Splits a text in plain spelling into words. Takes time linear in the length of the text. */
 export function readWords(plain: string): Words {
   const read: Words = { words: [], starts: [], concepts: [], symbols: [] }
+  const openings: Opening[] = []
   for (let at = 0; at < plain.length; ) {
     const start = at
     const kind = kindOf(plain.charCodeAt(at++))
@@ -209,7 +212,9 @@ export function readWords(plain: string): Words {
     if (kind === LETTER) {
       at = endOfWord(plain, start)
       const word = plain.slice(start, at).replace('’', "'")
-      push(read, word, start, entryOf(word))
+      const entry = entryOf(word)
+      if (entry.expressions) openings.push({ at: read.words.length, expressions: entry.expressions })
+      push(read, word, start, entry)
     } else if (kind === BARE) {
       const { length, entry } = longestUnspaced(plain, start)
       at = start + length
@@ -225,7 +230,7 @@ export function readWords(plain: string): Words {
       push(read, plain.charAt(start), start, { concepts: NO_CONCEPTS, symbol })
     }
   }
-  joinExpressions(read)
+  joinExpressions(read, openings)
   return read
 }
 
@@ -271,11 +276,13 @@ function unspacedAt(plain: string, start: number): { length: number; entry: Entr
   return undefined
 }
 
+/** A word that begins expressions, by its number. */
+type Opening = { at: number; expressions: readonly Expression[] }
+
 /** Adds the concept of each expression to the expression's first word. */
-function joinExpressions({ words, concepts, symbols }: Words): void {
-  const { expressions } = index()
-  for (let at = 0; at < words.length; at++) {
-    for (const { rest, open, concept } of expressions.get(words[at]!) ?? []) {
+function joinExpressions({ words, concepts, symbols }: Words, openings: readonly Opening[]): void {
+  for (const { at, expressions } of openings) {
+    for (const { rest, open, concept } of expressions) {
       const last = rest.length - 1
       const fits = rest.every((word, step) => {
         const found = words[at + 1 + step]

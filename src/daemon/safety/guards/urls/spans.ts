@@ -1,4 +1,5 @@
 // Finds the addresses in a model's answer: in Markdown, in HTML and in plain text. Takes time linear in the length.
+import { remembering } from '../detection.ts'
 
 /**
  * The position of an address. `picture`: a client loads it without a click. `target`: the target of a link. `bare`: an
@@ -25,6 +26,8 @@ const BEGINNING = new RegExp(
   ].join('|'),
   'giu',
 )
+/** Matches what every match of BEGINNING contains. Nearly all prose has none of it. */
+const MARK = /:[\\/]|\][(:]|=|\burl\(|www\.|\.[a-z\u017f\u212a]{2,6}[/?]/i
 /** Characters that end an address in plain text. */
 const BARE_END = /[\s<>"'`{}|^[\]，。、；：！？（）「」『』【】《》…\u{e0000}-\u{e007f}]/gu
 /** Punctuation after an address, which does not belong to it. */
@@ -38,8 +41,11 @@ const LOADING_TAG = /^<(?:img|image|source|video|audio|iframe|frame|embed|object
 const PICTURE_ATTRIBUTE = /^(?:src|poster|background|data|ping)/i
 
 /** Returns the addresses in a text, ordered and without overlap. Only the last one may be open. */
-export function urlSpans(text: string): UrlSpan[] {
+export const urlSpans = remembering(readSpans)
+
+function readSpans(text: string): readonly UrlSpan[] {
   const spans: UrlSpan[] = []
+  if (!MARK.test(text)) return spans
   BEGINNING.lastIndex = 0
   for (let match = BEGINNING.exec(text); match; match = BEGINNING.exec(text)) {
     const span = spanAt(text, match)
