@@ -47,7 +47,7 @@ const SHARES = [
   [0.5, 0],
   [0.04, 20],
   [0.012, 50],
-  [0.003, 80],
+  [0.002, 80],
 ]
 /** Few harmless documents and results of tools may be blocked, because a user cannot rephrase them. */
 const DATA_SHARES = [
@@ -61,7 +61,7 @@ const ABOVE_BLOCK = [
   [1.5, 92],
   [7, 100],
 ]
-const PER_DOUBLING = 0.15
+const PER_DOUBLING = 0.4
 
 /**
  * The sets of attacks that are left out of one training. Sets of one training have different kinds of attacks, so that
@@ -135,12 +135,9 @@ export function calibrated(networks, rows) {
   const flat = Object.fromEntries(TEXT_SOURCES.map((source) => [source, [[0, 0]]]))
   const classifier = classifierOf({ networks, anchors: flat, perDoubling: PER_DOUBLING })
   const chosen = rows.filter((one) => isBenign(one) && one.split === 'choose')
-  const logits = Object.fromEntries(
-    TEXT_SOURCES.map((source) => [
-      source,
-      chosen.filter(({ sources }) => sources.includes(source)).map(({ text }) => logitsOf(classifier, text, source)),
-    ]),
-  )
+  const logitsOf = (source) =>
+    chosen.filter(({ sources }) => sources.includes(source)).map(({ text }) => logitOf(classifier, text, source))
+  const logits = Object.fromEntries(TEXT_SOURCES.map((source) => [source, logitsOf(source)]))
   const anchors = Object.fromEntries(
     TEXT_SOURCES.map((source) => [
       source,
@@ -150,12 +147,10 @@ export function calibrated(networks, rows) {
   return { networks, anchors, perDoubling: PER_DOUBLING }
 }
 
-/** Returns the logit that may block a text, and the one that may only flag it if the text is alone. */
-function logitsOf(classifier, text, source) {
-  const seen = { inside: -50, alone: -50 }
-  const riskScore = (logit, pieces, _, alone = -50) => {
-    seen.inside = logit - PER_DOUBLING * Math.log2(Math.max(1, pieces))
-    seen.alone = alone
+function logitOf(classifier, text, source) {
+  let seen = -50
+  const riskScore = (logit, pieces) => {
+    seen = logit - PER_DOUBLING * Math.log2(Math.max(1, pieces))
     return 0
   }
   scanText(text, { source, classifier: { ...classifier, riskScore } })
@@ -169,12 +164,10 @@ const WIDEST_STEP = 3
 const LEAST_ROWS = 400
 
 function anchorsOf(shares, own, all) {
-  const rows = own.length >= LEAST_ROWS ? own : all
-  const inside = rows.map((row) => row.inside)
-  const any = rows.map((row) => Math.max(row.inside, row.alone))
+  const logits = own.length >= LEAST_ROWS ? own : all
   let last = Number.NEGATIVE_INFINITY
   const anchors = shares.map(([share, risk]) => {
-    const next = Math.max(last + 0.1, thresholdAt(risk < 80 ? any : inside, share))
+    const next = Math.max(last + 0.1, thresholdAt(logits, share))
     last = risk === 80 ? Math.min(next, last + WIDEST_STEP) : next
     return [last, risk]
   })
@@ -217,7 +210,8 @@ export function leaveOut(rows, excluded, print) {
 
 /** Returns the highest logit of each text, adjusted for its number of pieces. */
 function adjusted(store, networks, texts) {
-  return score(store, networks, texts, PER_DOUBLING)
+  const best = score(store, networks, texts)
+  return texts.map(({ first, last }, at) => best[at].logit - PER_DOUBLING * Math.log2(Math.max(1, last - first)))
 }
 
 const isPublic = ({ set }) => !set.startsWith('own-') && !set.startsWith('made-')

@@ -40,7 +40,6 @@ export function createStore({ groups, valueInGroup, addNamed }) {
   const namedIndices = growing(Int32Array)
   const namedValues = growing(Float32Array)
   const pieces = growing(Int32Array)
-  const alone = growing(Uint8Array)
   cells.push(0)
   return {
     groups,
@@ -51,8 +50,6 @@ export function createStore({ groups, valueInGroup, addNamed }) {
     namedValues,
     /** Four numbers per piece: first cell, last cell, first named feature, last named feature. */
     pieces,
-    /** For each piece, 1 if it is the whole of a short text and is judged as such. */
-    alone,
     /**
      * Adds the readings of a text once for each source. Returns the range of pieces for each source, and the piece that
      * is the longest one of the last reading.
@@ -79,7 +76,6 @@ export function createStore({ groups, valueInGroup, addNamed }) {
     let longest = pieces.length / 4
     let most = 0
     for (const piece of text.pieces) {
-      alone.push(piece.isAlone ? 1 : 0)
       if (piece.to - piece.from > most) longest = pieces.length / 4
       most = Math.max(most, piece.to - piece.from)
       const from = namedIndices.length
@@ -134,25 +130,10 @@ export function train(store, examples, { count, named }, options = {}) {
   )
 }
 
-/**
- * Returns the logit of each text: the highest logit of its pieces, adjusted for their number, or the logit of a piece
- * that is alone.
- */
-export function score(store, networks, texts, perDoubling) {
+/** Returns the logits of all pieces of some texts, and the index of the highest one of each text. */
+export function score(store, networks, texts) {
   const logits = logitsOf(store, networks, texts)
-  return texts.map(({ first, last }) => {
-    let best = -50
-    let alone = -50
-    let count = 0
-    for (let piece = first; piece < last; piece++) {
-      if (store.alone.list[piece]) alone = Math.max(alone, logits[piece])
-      else {
-        count++
-        best = Math.max(best, logits[piece])
-      }
-    }
-    return Math.max(best - perDoubling * Math.log2(Math.max(1, count)), alone)
-  })
+  return texts.map(({ first, last }) => highest(logits, first, last))
 }
 
 /** Returns the logits of all pieces; only those of some texts are computed. */

@@ -11,20 +11,9 @@ export type Classifier = {
    * class weights that the training used.
    */
   logits(text: TextFeatures, source: TextSource): Float64Array
-  /**
-   * Returns the risk score of a text.
-   * @param logit the highest logit of its pieces
-   * @param pieces their number
-   * @param alone the logit of the text with the knowledge that nothing surrounds it, for a short text
-   */
-  riskScore(logit: number, pieces: number, source: TextSource, alone?: number): number
+  /** Returns the risk score of a text. @param logit the highest logit of its pieces @param pieces their number */
+  riskScore(logit: number, pieces: number, source: TextSource): number
 }
-
-/**
- * The highest score of a short text that only a text without surroundings can have. It is below BLOCK of the sensitivity
- * `balanced`: otherwise, text before and after a blocked attack would unblock it.
- */
-export const MOST_ALONE = 79
 
 /** A network with its weights as arrays. Each feature has 1 + `hidden` weights: the first one adds to the logit. */
 type Network = {
@@ -47,11 +36,8 @@ export function classifierOf({ networks, anchors, perDoubling }: Weights): Class
       for (const network of tables) addLogits(network, text, named, logits)
       return logits
     },
-    riskScore: (logit, pieces, source, alone = Number.NEGATIVE_INFINITY) =>
-      Math.max(
-        interpolated(anchors[source], logit - perDoubling * Math.log2(Math.max(1, pieces))),
-        Math.min(MOST_ALONE, interpolated(anchors[source], alone)),
-      ),
+    riskScore: (logit, pieces, source) =>
+      interpolated(anchors[source], logit - perDoubling * Math.log2(Math.max(1, pieces))),
   }
 }
 

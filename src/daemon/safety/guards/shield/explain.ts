@@ -48,11 +48,7 @@ export type Explanation = {
 export type ExplainedPart = { pieces: Draft[]; count: number; findings: Evidence[] }
 
 /** A piece without the scores that depend on the whole text. */
-type Draft = Omit<ExplainedPiece, 'riskScore' | 'probability' | 'decides'> & {
-  logit: number | undefined
-  /** The logit of the whole of a short text. */
-  alone: number | undefined
-}
+type Draft = Omit<ExplainedPiece, 'riskScore' | 'probability' | 'decides'> & { logit: number | undefined }
 
 /** Explains a part. A scan calls this function for each part, so that no turn of the event loop becomes long. */
 export function explainPart(judged: JudgedPart, source: TextSource): ExplainedPart {
@@ -61,11 +57,9 @@ export function explainPart(judged: JudgedPart, source: TextSource): ExplainedPa
   return {
     pieces: piecesToShow(judged).map((at) => {
       const piece = features.pieces[at]!
-      const alone = piece.from === 0 && piece.to === features.units.length ? aloneIn(features) : -1
-      const placed = placeOf(piece, judged, offsetAt)
-      return { ...placed, logit: logits?.[at], alone: logits?.[alone], findings: findingsIn(piece, judged, source) }
+      return { ...placeOf(piece, judged, offsetAt), logit: logits?.[at], findings: findingsIn(piece, judged, source) }
     }),
-    count: features.pieces.filter(({ isAlone }) => !isAlone).length,
+    count: features.pieces.length,
     findings: evidence.filter(isAboutWhole),
   }
 }
@@ -76,51 +70,41 @@ type Total = { source: TextSource; riskScore: number; classifier: Classifier | u
 export function explanationOf(parts: readonly ExplainedPart[], { source, riskScore, classifier }: Total): Explanation {
   const count = parts.reduce((sum, part) => sum + part.count, 0)
   const drafts = parts.flatMap(({ pieces }) => pieces)
-  const scoreOf = ({ logit, alone, findings }: Draft, pieces: number) =>
-    logit === undefined ? riskOf(findings) : (classifier?.riskScore(logit, pieces, source, alone) ?? 0)
-  const rankOf = (one: Draft) => scoreOf(one, count) + Math.atan(one.logit ?? 0) / 1_000
+  const rankOf = ({ logit, findings }: Draft) => logit ?? riskOf(findings)
   const ranked = drafts.toSorted((one, other) => rankOf(other) - rankOf(one))
   const shown = new Set(ranked.slice(0, SHIELD_EXPLAINED_PIECES))
   const [worst] = ranked
+  const scoreOf = (logit: number, pieces: number) => Math.round(classifier?.riskScore(logit, pieces, source) ?? 0)
   return {
     source,
     pieces: drafts
       .filter((one) => shown.has(one))
-      .map((draft) => {
-        const { logit, alone = Number.NEGATIVE_INFINITY, ...one } = draft
-        return {
-          ...one,
-          riskScore: Math.round(scoreOf(draft, count)),
-          probability: logit === undefined ? null : Math.round(100 / (1 + Math.exp(-Math.max(logit, alone)))) / 100,
-          decides: logit !== undefined && draft === worst,
-        }
-      }),
+      .map(({ logit, ...one }) => ({
+        ...one,
+        riskScore: logit === undefined ? Math.round(riskOf(one.findings)) : scoreOf(logit, count),
+        probability: logit === undefined ? null : Math.round(100 / (1 + Math.exp(-logit))) / 100,
+        decides: logit !== undefined && logit === worst?.logit,
+      })),
     omittedPieces: drafts.length - shown.size,
     findings: parts.flatMap(({ findings }) => findings),
-    calibration: { pieces: count, scoreAsOnePiece: worst?.logit === undefined ? null : Math.round(scoreOf(worst, 1)) },
+    calibration: { pieces: count, scoreAsOnePiece: worst?.logit === undefined ? null : scoreOf(worst.logit, 1) },
     builtInScore: riskScore,
   }
 }
-
-const aloneIn = ({ pieces }: TextFeatures): number => pieces.findIndex(({ isAlone }) => isAlone)
 
 /** Returns the indices of the smallest pieces that cover the part, and of its piece with the highest logit. */
 function piecesToShow({ features, logits }: JudgedPart): number[] {
   const { pieces } = features
   const shown = new Set<number>()
   const covered = new Set<number>()
-  for (const [at, { from, to, isAlone }] of pieces.entries()) {
-    if (isAlone) continue
+  for (const [at, { from, to }] of pieces.entries()) {
     for (let unit = from; unit < to; unit++) {
       if (covered.has(unit)) continue
       covered.add(unit)
       shown.add(at)
     }
   }
-  const alone = aloneIn(features)
-  const own = logits?.slice(0, alone < 0 ? undefined : alone)
-  if (own && own.length > 0) shown.add(own.indexOf(own.reduce((most, one) => Math.max(most, one))))
-  if (alone >= 0) shown.add(pieces.findIndex(({ from, to }) => from === 0 && to === features.units.length))
+  if (logits && logits.length > 0) shown.add(logits.indexOf(logits.reduce((most, one) => Math.max(most, one))))
   return [...shown].sort((one, other) => pieces[one]!.from - pieces[other]!.from)
 }
 

@@ -26,16 +26,13 @@ const MANY_AT = CONCEPTS_AT + CONCEPTS.length
 const SIGNALS_AT = MANY_AT + CONCEPTS.length
 
 const KINDS_OF_REQUEST = 4
-/** The limits between the sizes of texts that are alone, in words. */
-const SHORT_WORDS = [8, 20, 50] as const
 const REST_KINDS = TEXT_KINDS
 const REST_REQUESTS = 3
 const POSITIONS = 3
 const KINSHIPS = 3
 const HIDDEN_AT = SIGNALS_AT + SIGNAL_COUNT
 /** Named features of texts that should be data. A request in such a text has another meaning than one of a user. */
-const ALONE_AT = HIDDEN_AT + 1
-const DATA_AT = ALONE_AT + SHORT_WORDS.length + 1
+const DATA_AT = HIDDEN_AT + 1
 const NAMED = DATA_AT - NAMED_AT
 const REQUESTS_AT = DATA_AT + NAMED
 const POSITIONS_AT = REQUESTS_AT + KINDS_OF_REQUEST * REST_KINDS * REST_REQUESTS
@@ -291,7 +288,6 @@ export function addNamed(
   // A user may write a request among other text. In data, it matters whether a request differs from the rest.
   if (inData) addContext(text, piece, from, to, add)
   if (text.isHidden) named(HIDDEN_AT)
-  if (piece.isAlone) named(ALONE_AT + SHORT_WORDS.filter((limit) => to - from > limit).length)
   add(SOURCES_AT + TEXT_SOURCES.indexOf(source), 1)
 }
 

@@ -85,11 +85,9 @@ type Scan = {
   usesHeuristics: boolean
   source: TextSource
   evidence: Evidence[]
-  /** The highest logit of all pieces, and the number of pieces, except pieces that are alone. */
+  /** The highest logit of all pieces, and the number of pieces. */
   logit: number
   pieces: number
-  /** The highest logit of pieces that are alone. */
-  alone: number
   /** The pieces that a judge may need. */
   suspects: Suspect[]
   /** Empty without `explains`. */
@@ -97,7 +95,7 @@ type Scan = {
 }
 
 /** A piece that may be an attack: its range of words in a part of the text. */
-type Suspect = { part: PartReading; from: number; to: number; text: string; logit: number; isAlone: boolean }
+type Suspect = { part: PartReading; from: number; to: number; text: string; logit: number }
 
 /** Reads the lexicon and the weights, which takes some tens of milliseconds, so that the first request does not wait. */
 export function prepareScans(): void {
@@ -133,7 +131,6 @@ function scanOf(options: ShieldOptions): Scan {
     evidence: [],
     logit: Number.NEGATIVE_INFINITY,
     pieces: 0,
-    alone: Number.NEGATIVE_INFINITY,
     suspects: [],
     explained: [],
   }
@@ -162,15 +159,10 @@ function judgePart(part: PartReading, scan: Scan): void {
   const logits = scan.classifier?.logits(features, scan.source)
   if (scan.options.explains) scan.explained.push(explainPart({ part, features, evidence, logits }, scan.source))
   if (logits === undefined) return
+  scan.pieces += logits.length
   for (const [at, logit] of logits.entries()) {
-    const isAlone = features.pieces[at]?.isAlone ?? false
-    if (isAlone) scan.alone = Math.max(scan.alone, logit)
-    else {
-      scan.pieces++
-      scan.logit = Math.max(scan.logit, logit)
-    }
-    if (scan.options.layers?.includes('llm'))
-      scan.suspects.push({ part, ...rangeOf(features, reading, at), logit, isAlone })
+    scan.logit = Math.max(scan.logit, logit)
+    if (scan.options.layers?.includes('llm')) scan.suspects.push({ part, ...rangeOf(features, reading, at), logit })
   }
 }
 
@@ -192,12 +184,12 @@ function withoutOverlaps(suspects: readonly Suspect[]): Suspect[] {
 }
 
 function conclude(scan: Scan): ShieldScan {
-  const { evidence, logit, pieces, alone, source, suspects, classifier, options } = scan
+  const { evidence, logit, pieces, source, suspects, classifier, options } = scan
   const distinct = [...new Map(evidence.map((one) => [`${one.layer}:${one.pattern}`, one])).values()]
-  const riskScore = Math.round(classifier ? classifier.riskScore(logit, pieces, source, alone) : riskOf(distinct))
+  const riskScore = Math.round(classifier ? classifier.riskScore(logit, pieces, source) : riskOf(distinct))
   const likeliest = riskScore === 0 ? null : (categoryOf(distinct) ?? (riskScore >= 50 ? 'prompt_injection' : null))
   const details = strongest(distinct, DETAILS)
-  const probability = 1 / (1 + Math.exp(-Math.max(logit, alone)))
+  const probability = 1 / (1 + Math.exp(-logit))
   if (classifier && likeliest !== null && probability >= 0.5) {
     details.unshift({
       layer: 'ml',
@@ -221,13 +213,12 @@ function conclude(scan: Scan): ShieldScan {
     recommendation: RECOMMENDATIONS[verdict],
     details,
     suspects: withoutOverlaps(
-      suspects.filter((one) => classifier && Math.round(scoreOf(one, classifier, pieces, source)) >= thresholds.log),
+      suspects.filter(
+        (one) => classifier && Math.round(classifier.riskScore(one.logit, pieces, source)) >= thresholds.log,
+      ),
     ).map(({ text }) => text),
     ...(options.explains && { explanation: explanationOf(scan.explained, { source, riskScore, classifier }) }),
   }
 }
-
-const scoreOf = ({ logit, isAlone }: Suspect, { riskScore }: Classifier, pieces: number, source: TextSource): number =>
-  isAlone ? riskScore(Number.NEGATIVE_INFINITY, pieces, source, logit) : riskScore(logit, pieces, source)
 
 const round = (value: number): number => Math.round(value * 100) / 100

@@ -39,12 +39,11 @@ const COMMAS = new Set([',', '，', '、'])
 const QUESTION_MARKS = new Set(['?', '？', '؟'])
 
 /**
- * The maximum length of a sentence in words. The words of a longer one, such as text without punctuation, are divided
- * into parts, so that a request inside of it is not lost among other words.
+ * The maximum length of a unit in words. Longer sentences are divided, if possible at a comma. Text without punctuation
+ * is divided too, so that a request inside of it is not lost among other words.
  */
-const LONGEST_SENTENCE = 30
-const PART_WORDS = 15
-const LEAST_BEFORE_COMMA = 8
+const LONGEST_UNIT = 26
+const LEAST_BEFORE_COMMA = 16
 /** Only units of at least this many words count as repetitions. Shorter units repeat in ordinary texts. */
 const LEAST_REPEATED = 4
 
@@ -63,23 +62,11 @@ export function unitsOf(read: Words): { words: Words; units: Unit[] } {
   const take = (to: number) => {
     if (takeUnit(read, { from, to, opens }, known, words, units)) opens = false
   }
-  /** Whether the current sentence is too long, so that its parts are units. */
-  let isDivided = false
   for (let at = 0; at < total; at++) {
     const isLine = read.symbols[at] === LINE_SYMBOL
-    const ends = isLine || endsAt(read, at, from)
-    const length = at + 1 - from
-    if (!ends && !isDivided && length === LONGEST_SENTENCE) {
-      isDivided = true
-      take(from + PART_WORDS)
-      from += PART_WORDS
-    }
-    const isPart =
-      isDivided && (at + 1 - from >= PART_WORDS || (length >= LEAST_BEFORE_COMMA && COMMAS.has(read.words[at]!)))
-    if (!ends && !isPart) continue
+    if (!isLine && !endsAt(read, at, from)) continue
     take(isLine ? at : at + 1)
     if (isLine && read.symbols[at + 1] === LINE_SYMBOL) opens = true
-    if (ends) isDivided = false
     from = at + 1
   }
   take(total)
@@ -124,14 +111,16 @@ function hashOf(words: readonly string[], from: number, to: number): number {
 }
 
 function endsAt({ words, starts, symbols }: Words, at: number, from: number): boolean {
+  const length = at - from + 1
+  if (length >= LONGEST_UNIT) return true
   if (!isSign(symbols[at]!)) return false
   const word = words[at]!
-  if (ENDS.has(word) || (BARS.has(word) && at > from)) return true
+  if (ENDS.has(word) || (BARS.has(word) && length > 1)) return true
   if (SPACED_ENDS.has(word)) {
     const next = starts[at + 1]
     return next === undefined || next > starts[at]! + 1 || symbols[at + 1] === LINE_SYMBOL
   }
-  return false
+  return length >= LEAST_BEFORE_COMMA && COMMAS.has(word)
 }
 
 function unitOf({ words, symbols, concepts }: Words, from: number, to: number): Omit<Unit, 'opens'> {
@@ -143,11 +132,8 @@ function unitOf({ words, symbols, concepts }: Words, from: number, to: number): 
   return { from, to, asks, addressed, commands: head < to && concepts[head]!.some((concept) => COMMANDS.has(concept)) }
 }
 
-/**
- * A piece of a text: a range of units that is judged together. `isAlone`: the whole of a short text, judged a second time
- * with the knowledge that nothing surrounds it.
- */
-export type Piece = { from: number; to: number; isAlone?: true }
+/** A piece of a text: a range of units that is judged together. */
+export type Piece = { from: number; to: number }
 
 /** The least sizes of pieces in words, and the distances between their starts: sentences, groups of sentences, pages. */
 const SCALES = [
@@ -162,11 +148,10 @@ const LEAST_SURPLUS = 1.3
 /** The numbers of consecutive paragraphs that are also read together, up to the size of a page. */
 const PARAGRAPHS = [1, 2, 4] as const
 const PAGE_WORDS = 300
-const ALONE_WORDS = 150
 
 /**
- * Returns the pieces of a text, each once. A piece has no property that depends on where it stands, so a request has the
- * same logit alone and inside other text. Only the last piece of a short text, `isAlone`, is an exception.
+ * Returns the pieces of a text, each once. A short text is a single piece. A piece has no property that depends on where
+ * it stands, so a request has the same logit alone and inside other text.
  */
 export function piecesOf(units: readonly Unit[]): Piece[] {
   const last = units.length
@@ -194,7 +179,6 @@ export function piecesOf(units: readonly Unit[]): Piece[] {
   }
   addParagraphs(units, add)
   if (total <= PAGE_WORDS * LEAST_SURPLUS) add(0, last)
-  if (total <= ALONE_WORDS) pieces.push({ from: 0, to: last, isAlone: true })
   return pieces
 }
 
