@@ -49,12 +49,15 @@ const SHARES = [
   [0.012, 50],
   [0.002, 80],
 ]
-/** Few harmless documents and results of tools may be blocked, because a user cannot rephrase them. */
+/**
+ * Hardly any harmless document or result of a tool may be blocked, because a user cannot rephrase them: none of 300 with a
+ * probability of 90 %. The part "choose" has too few rows for this share, so its anchor is extrapolated.
+ */
 const DATA_SHARES = [
   [0.5, 0],
   [0.04, 20],
   [0.012, 50],
-  [0.001, 80],
+  [0.1 / 300, 80],
 ]
 /** The distances in logits from the anchor of BLOCK to the anchors above it. */
 const ABOVE_BLOCK = [
@@ -163,15 +166,24 @@ const WIDEST_STEP = 3
 /** Sources with few rows have no reliable quantiles, so the rows of all sources limit their anchors. */
 const LEAST_ROWS = 400
 
+/** Continues the distances of the last two anchors: the shares of harmless texts fall exponentially with the logit. */
+function extrapolated(anchors, shares, share) {
+  const [[before], [last]] = anchors.slice(-2)
+  const [[shareBefore], [shareLast]] = shares.slice(anchors.length - 2)
+  return last + ((last - before) * Math.log(shareLast / share)) / Math.log(shareBefore / shareLast)
+}
+
 function anchorsOf(shares, own, all) {
   const logits = own.length >= LEAST_ROWS ? own : all
-  let last = Number.NEGATIVE_INFINITY
-  const anchors = shares.map(([share, risk]) => {
-    const next = Math.max(last + 0.1, thresholdAt(logits, share))
-    last = risk === 80 ? Math.min(next, last + WIDEST_STEP) : next
-    return [last, risk]
-  })
-  return [...anchors, ...ABOVE_BLOCK.map(([above, risk]) => [last + above, risk])].map(([logit, risk]) => [
+  const anchors = []
+  for (const [share, risk] of shares) {
+    const last = anchors.at(-1)?.[0] ?? Number.NEGATIVE_INFINITY
+    const isRare = share * logits.length < 1
+    const next = Math.max(last + 0.1, isRare ? extrapolated(anchors, shares, share) : thresholdAt(logits, share))
+    anchors.push([risk === 80 && !isRare ? Math.min(next, last + WIDEST_STEP) : next, risk])
+  }
+  const [block] = anchors.at(-1)
+  return [...anchors, ...ABOVE_BLOCK.map(([above, risk]) => [block + above, risk])].map(([logit, risk]) => [
     Number(logit.toFixed(4)),
     risk,
   ])
