@@ -16,19 +16,9 @@ export const TRAINING = {
    * features.
    */
   dropout: 0.4,
-  /**
-   * Share of examples that show only the order of concepts and the named features, as a language that has words in the
-   * lexicon and no rows.
-   */
-  conceptsOnly: 0.25,
   /** Weight of rows in large sets. With 0, all sets have equal weight. With 1, all rows have equal weight. */
   balance: 0.5,
 }
-
-/** A smaller error teaches nothing, and skipping it saves most of the time of the last epochs. */
-const LEAST_ERROR = 0.01
-/** Before these epochs, the piece with the highest logit of each text is chosen again. */
-const CHOOSING_EPOCHS = [1, 3, 6]
 
 /**
  * Stores the features of many texts in few arrays, because training reads them many times.
@@ -48,12 +38,9 @@ export function createStore({ groups, valueInGroup, addNamed }) {
     cells,
     namedIndices,
     namedValues,
-    /** Four numbers per piece: first cell, last cell, first named feature, last named feature. */
+    /** Five numbers per piece: first cell, last cell, first named feature, last named feature, scale. */
     pieces,
-    /**
-     * Adds the readings of a text once for each source. Returns the range of pieces for each source, and the piece that
-     * is the longest one of the last reading.
-     */
+    /** Adds the readings of a text once for each source. Returns the range of pieces for each source. */
     add(readings, sources) {
       const bases = readings.map((text) => {
         const base = cells.length - 1
@@ -63,29 +50,23 @@ export function createStore({ groups, valueInGroup, addNamed }) {
         return base
       })
       return sources.map((source) => {
-        const first = pieces.length / 4
-        let whole = first
-        for (const [at, text] of readings.entries()) whole = addPieces(text, bases[at], source)
-        return { source, first, last: pieces.length / 4, whole }
+        const first = pieces.length / 5
+        for (const [at, text] of readings.entries()) addPieces(text, bases[at], source)
+        return { source, first, last: pieces.length / 5 }
       })
     },
   }
 
   function addPieces(text, base, source) {
     const width = groups.length
-    let longest = pieces.length / 4
-    let most = 0
     for (const piece of text.pieces) {
-      if (piece.to - piece.from > most) longest = pieces.length / 4
-      most = Math.max(most, piece.to - piece.from)
       const from = namedIndices.length
       addNamed(text, piece, source, (index, value) => {
         namedIndices.push(index)
         namedValues.push(value)
       })
-      pieces.pushAll([base + piece.from * width, base + piece.to * width, from, namedIndices.length])
+      pieces.pushAll([base + piece.from * width, base + piece.to * width, from, namedIndices.length, piece.scale])
     }
-    return longest
   }
 }
 
@@ -114,7 +95,7 @@ function growing(Type) {
 /**
  * Trains two networks.
  * @param store the features of all texts
- * @param examples `[{ set, label, first, last, whole, isInside, weight }]`, where `first` and `last` are a range of pieces
+ * @param examples `[{ set, label, first, last, weight }]`, where `first` and `last` are a range of pieces
  * @param features the number of features and the index of the first named feature
  * @returns networks whose logits are summed
  */
@@ -138,7 +119,7 @@ export function score(store, networks, texts) {
 
 /** Returns the logits of all pieces; only those of some texts are computed. */
 export function logitsOf(store, networks, texts) {
-  const logits = new Float32Array(store.pieces.length / 4)
+  const logits = new Float32Array(store.pieces.length / 5)
   for (const network of networks) scoreNetwork(store, network, texts, logits)
   return logits
 }
@@ -150,16 +131,15 @@ function highest(logits, first, last) {
 }
 
 function trainNetwork(store, examples, { from, count }, settings) {
-  const { seed, hidden, epochs, rate, dropout, balance, conceptsOnly } = settings
+  const { seed, hidden, epochs, rate, dropout, balance } = settings
   const random = randomOf(seed)
   const network = emptyNetwork(from, count - from, hidden, random)
   const sample = sampleOf(store, network)
   const weights = weightsOf(examples, balance)
   const order = Int32Array.from(examples, (_, at) => at)
-  const best = Int32Array.from(examples, ({ whole }) => whole)
-  const sums = {}
+  const best = Int32Array.from(examples, ({ last }) => last - 1)
   for (let epoch = 0; epoch < epochs; epoch++) {
-    if (CHOOSING_EPOCHS.includes(epoch)) {
+    if (epoch % 2 === 1) {
       const logits = logitsOf(store, [network], examples)
       for (const [at, { first, last }] of examples.entries()) best[at] = highest(logits, first, last).piece
     }
@@ -167,34 +147,19 @@ function trainNetwork(store, examples, { from, count }, settings) {
     // The last epochs take smaller steps.
     const pace = rate * (epoch < epochs - 2 ? 1 : 0.5)
     for (const at of order) {
-      const { first, last, label, whole, isInside } = examples[at]
+      const { first, last, label } = examples[at]
       if (first >= last) continue
       // The piece with the highest logit decides about a text. The whole text of an attack, and another piece of a
-      // harmless text, keep the network right about the rest. Most of a text around an attack is harmless, so only the
-      // piece with the highest logit teaches there.
-      const other = label === 0 ? first + Math.floor(random() * (last - first)) : isInside ? best[at] : whole
+      // harmless text, keep the network right about the rest.
+      const other = label === 1 ? last - 1 : first + Math.floor(random() * (last - first))
       const chosen = best[at] === other ? [other] : [best[at], other]
-      const groups = random() < conceptsOnly ? 'concepts' : 'all'
       for (const piece of chosen) {
-        sample.read(piece, dropout, random, groups)
+        sample.read(piece, dropout, random)
         sample.learn(label, weights[at] / chosen.length, pace)
       }
     }
-    if (epoch >= epochs - AVERAGED_EPOCHS) addTo(sums, network)
   }
-  for (const name of AVERAGED) network[name] = sums[name].map((sum) => sum / Math.min(AVERAGED_EPOCHS, epochs))
   return network
-}
-
-/** The weights after each of the last epochs are averaged, because the last rows of an epoch would count too much. */
-const AVERAGED_EPOCHS = 3
-const AVERAGED = ['table', 'bias', 'hiddenBias', 'output']
-
-function addTo(sums, network) {
-  for (const name of AVERAGED) {
-    sums[name] ??= new Float32Array(network[name].length)
-    for (let at = 0; at < sums[name].length; at++) sums[name][at] += network[name][at]
-  }
 }
 
 function emptyNetwork(from, features, hidden, random) {
@@ -262,14 +227,13 @@ function sampleOf(store, network) {
     }
   }
   return {
-    read(piece, dropout, random, reads) {
-      const at = piece * 4
+    read(piece, dropout, random) {
+      const at = piece * 5
       const { list } = store.pieces
       const scale = 1 / (1 - dropout)
       used = 0
       if (from === 0) {
         for (let group = 0; group < width; group++) {
-          if (reads === 'concepts' && groups[group].isWorded) continue
           let count = 0
           for (let cell = list[at] + group; cell < list[at + 1]; cell += width) {
             count += store.cells.list[cell + 1] - store.cells.list[cell]
@@ -301,7 +265,7 @@ function sampleOf(store, network) {
         logit += output[unit] * active[unit + 1]
       }
       const error = (1 / (1 + Math.exp(-logit)) - label) * weight
-      if (Math.abs(error) < LEAST_ERROR) return
+      if (Math.abs(error) < 1e-3) return
       back[0] = 2 * error
       for (let unit = 0; unit < hidden; unit++) {
         back[unit + 1] = active[unit + 1] > 0 ? error * output[unit] : 0
@@ -347,11 +311,11 @@ function scoreNetwork(store, { from, hidden, table, bias, hiddenBias, output }, 
   const total = new Float32Array(row)
   for (const { first, last } of texts) {
     if (first >= last) continue
-    let start = pieces[first * 4]
+    let start = pieces[first * 5]
     let end = start
     for (let piece = first; piece < last; piece++) {
-      start = Math.min(start, pieces[piece * 4])
-      end = Math.max(end, pieces[piece * 4 + 1])
+      start = Math.min(start, pieces[piece * 5])
+      end = Math.max(end, pieces[piece * 5 + 1])
     }
     if (from === 0) {
       const needed = (end - start + width) * row
@@ -368,7 +332,7 @@ function scoreNetwork(store, { from, hidden, table, bias, hiddenBias, output }, 
       }
     }
     for (let piece = first; piece < last; piece++) {
-      const at = piece * 4
+      const at = piece * 5
       total.fill(0)
       if (from === 0) {
         for (let group = 0; group < width; group++) {

@@ -1,19 +1,17 @@
 // Turns a text into features. The features of words are collected once per sentence, so that the many pieces of a text
 // that overlap cost little more than the text alone.
-import { isAscii } from '../view/characters.ts'
 import { allPhrases, PHRASES, type PhraseHit } from './phrases.ts'
 import type { Reading } from './reading.ts'
 import { addSignals, firstFrom, kindOutside, SIGNAL_COUNT, type Sums, sumsOf, TEXT_KINDS } from './signals.ts'
 import { isData, TEXT_SOURCES, type TextSource } from './source.ts'
-import { type Piece, piecesOf, type Unit, unitsOf } from './units.ts'
+import { type Piece, piecesOf, SCALE_COUNT, type Unit, unitsOf } from './units.ts'
 import { CONCEPTS, CONTENT_SYMBOL, type Words } from './words.ts'
 
 /** The number of slots for sequences of adjacent symbols (words.ts). Such sequences describe the form of a wording. */
 const SHAPES = 32_768
 /** The number of slots for sequences of concepts. Any other words may stand between the concepts. */
 const CHAINS = 16_384
-/** The number of slots for known words and their pairs, and for words of other languages than English. */
-const WORDINGS = 16_384
+const WORDINGS = 8_192
 
 const SHAPES_AT = 0
 const CHAINS_AT = SHAPES_AT + SHAPES
@@ -26,13 +24,14 @@ const MANY_AT = CONCEPTS_AT + CONCEPTS.length
 const SIGNALS_AT = MANY_AT + CONCEPTS.length
 
 const KINDS_OF_REQUEST = 4
-const REST_KINDS = TEXT_KINDS
+const REST_KINDS = TEXT_KINDS + 1
 const REST_REQUESTS = 3
-const POSITIONS = 3
-const KINSHIPS = 3
+const POSITIONS = 4
+const KINSHIPS = 4
 const HIDDEN_AT = SIGNALS_AT + SIGNAL_COUNT
+const SIZES_AT = HIDDEN_AT + 1
 /** Named features of texts that should be data. A request in such a text has another meaning than one of a user. */
-const DATA_AT = HIDDEN_AT + 1
+const DATA_AT = SIZES_AT + SCALE_COUNT
 const NAMED = DATA_AT - NAMED_AT
 const REQUESTS_AT = DATA_AT + NAMED
 const POSITIONS_AT = REQUESTS_AT + KINDS_OF_REQUEST * REST_KINDS * REST_REQUESTS
@@ -41,14 +40,11 @@ const SOURCES_AT = KINSHIPS_AT + KINSHIPS
 /** The number of features. */
 export const FEATURES = SOURCES_AT + TEXT_SOURCES.length
 
-/**
- * The groups of features of words. Each group is normalized, so that its weight does not depend on a piece's length.
- * `isWorded`: whether the group depends on the words of a language.
- */
+/** The groups of features of words. Each group is normalized, so that its weight does not depend on a piece's length. */
 export const GROUPS = [
-  { from: SHAPES_AT, weight: 2, isWorded: true },
-  { from: CHAINS_AT, weight: 3, isWorded: false },
-  { from: WORDINGS_AT, weight: 1, isWorded: true },
+  { from: SHAPES_AT, weight: 2 },
+  { from: CHAINS_AT, weight: 3 },
+  { from: WORDINGS_AT, weight: 1 },
 ] as const
 const LEAST_IN_GROUP = 12
 
@@ -69,12 +65,10 @@ export type TextFeatures = {
   /** How often each concept occurs before each unit. */
   concepts: Int32Array
   isHidden: boolean
-  /** Returns the words without a concept. Only texts that should be data need them. */
-  contents: () => Contents
+  /** The share of words without a concept that also occur elsewhere, for each unit: their number, and the known ones. */
+  contents: readonly (readonly string[])[]
+  contentCounts: ReadonlyMap<string, number>
 }
-
-/** The distinct words without a concept of each unit, and the number of units in which each of them occurs. */
-type Contents = { ofUnits: readonly (readonly string[])[]; counts: ReadonlyMap<string, number> }
 
 const LONGEST_SHAPE = 3
 /** The maximum distance between the concepts of a chain, in words. */
@@ -89,11 +83,12 @@ let buffer = new Int32Array(65_536)
 let used = 0
 
 /** Returns the features of a text. @param isHidden whether the text was decoded from another text */
-export function readFeatures({ words: read, spelled, clean }: Reading, isHidden = false): TextFeatures {
+export function readFeatures({ words: read, spelled }: Reading, isHidden = false): TextFeatures {
   const { words, units } = unitsOf(read)
-  const isForeign = hasForeignLetters(clean.text)
   const starts = new Int32Array(units.length * GROUPS.length + 1)
   const concepts = new Int32Array((units.length + 1) * CONCEPTS.length)
+  const contents: string[][] = []
+  const contentCounts = new Map<string, number>()
   used = 0
   for (const [number, unit] of units.entries()) {
     current++
@@ -102,11 +97,10 @@ export function readFeatures({ words: read, spelled, clean }: Reading, isHidden 
     addChains(words, unit)
     starts[number * GROUPS.length + 2] = used
     addWordings(words, unit)
-    if (isForeign && !isEnglish(words, unit)) addStems(words, unit)
     starts[number * GROUPS.length + 3] = used
     countConcepts(words, unit, concepts, number)
+    contents.push(contentsOf(words, unit, contentCounts))
   }
-  let contents: Contents | undefined
   return {
     words,
     units,
@@ -117,10 +111,8 @@ export function readFeatures({ words: read, spelled, clean }: Reading, isHidden 
     sums: sumsOf(words, units, spelled),
     concepts,
     isHidden,
-    contents: () => {
-      contents ??= contentsOf(words, units)
-      return contents
-    },
+    contents,
+    contentCounts,
   }
 }
 
@@ -149,10 +141,7 @@ function addShapes({ symbols }: Words, { from, to }: Unit): void {
   }
 }
 
-/**
- * Adds pairs and triples of concepts that are near each other. Triples count without their order, because languages order
- * the same concepts differently.
- */
+/** Adds pairs and triples of concepts that are near each other. */
 function addChains({ concepts }: Words, { from, to }: Unit): void {
   let links: { word: number; concept: number; before: number }[] = []
   for (let word = from; word < to; word++) {
@@ -163,19 +152,13 @@ function addChains({ concepts }: Words, { from, to }: Unit): void {
     for (const concept of here) {
       made.push({ word, concept, before: near.at(-1)?.concept ?? -1 })
       for (const link of near) {
-        addOnce(CHAINS_AT + slot(mix(mix(29, link.concept), concept), CHAINS))
-        if (link.before >= 0) addOnce(CHAINS_AT + slot(unordered(link.concept, concept, link.before), CHAINS))
+        const pair = mix(mix(29, link.concept), concept)
+        addOnce(CHAINS_AT + slot(pair, CHAINS))
+        if (link.before >= 0) addOnce(CHAINS_AT + slot(mix(pair, link.before + 977), CHAINS))
       }
     }
     links = [...near, ...made]
   }
-}
-
-/** Returns the same hash for each order of three concepts. */
-function unordered(one: number, two: number, three: number): number {
-  const least = Math.min(one, two, three)
-  const most = Math.max(one, two, three)
-  return mix(mix(mix(31, least), one + two + three - least - most), most)
 }
 
 function addWordings({ words, symbols }: Words, { from, to }: Unit): void {
@@ -195,41 +178,6 @@ function addWordings({ words, symbols }: Words, { from, to }: Unit): void {
   }
 }
 
-const FOREIGN_SHARE = 0.01
-const FOREIGN_LETTERS = /(?![\0-\x7f])\p{L}/gu
-
-/** Whether the text has letters that English does not use. A few of them may occur in names. */
-const hasForeignLetters = (text: string): boolean =>
-  !isAscii(text) && (text.match(FOREIGN_LETTERS)?.length ?? 0) > text.length * FOREIGN_SHARE
-
-const ENGLISH = new Set('the of and to is are you your with that this for it what how my i an be'.split(' '))
-
-const isEnglish = ({ words }: Words, { from, to }: Unit): boolean => {
-  for (let at = from; at < to; at++) if (ENGLISH.has(words[at]!)) return true
-  return false
-}
-
-const STEM_CHARS = 6
-const LEAST_STEM_CHARS = 3
-
-/**
- * Adds the beginnings of words without a concept. In English, the lexicon has all words that matter, and other words would
- * mark names and collections. In other languages the lexicon is smaller.
- */
-function addStems({ words, symbols }: Words, { from, to }: Unit): void {
-  for (let at = from; at < to; at++) {
-    if (symbols[at] !== CONTENT_SYMBOL) continue
-    const word = words[at]!
-    if (word.length < LEAST_STEM_CHARS && word.charCodeAt(0) < FIRST_UNSPACED) continue
-    let hash = 43
-    for (let char = 0; char < word.length && char < STEM_CHARS; char++) hash = mix(hash, word.charCodeAt(char))
-    addOnce(WORDINGS_AT + slot(hash, WORDINGS))
-  }
-}
-
-/** The first code unit of Thai and of the scripts of East Asia. Their words may have one or two characters. */
-const FIRST_UNSPACED = 0x0e00
-
 function countConcepts({ concepts }: Words, { from, to }: Unit, sums: Int32Array, unit: number): void {
   const row = unit * CONCEPTS.length
   const next = row + CONCEPTS.length
@@ -237,18 +185,14 @@ function countConcepts({ concepts }: Words, { from, to }: Unit, sums: Int32Array
   for (let word = from; word < to; word++) for (const concept of concepts[word]!) sums[next + concept]!++
 }
 
-function contentsOf({ words, symbols }: Words, units: readonly Unit[]): Contents {
-  const counts = new Map<string, number>()
-  const ofUnits = units.map(({ from, to }) => {
-    const found = new Set<string>()
-    for (let at = from; at < to; at++) if (symbols[at] === CONTENT_SYMBOL) found.add(words[at]!)
-    for (const word of found) counts.set(word, (counts.get(word) ?? 0) + 1)
-    return [...found]
-  })
-  return { ofUnits, counts }
+/** Returns the distinct words of a unit that have no concept, and counts in how many units each of them occurs. */
+function contentsOf({ words, symbols }: Words, { from, to }: Unit, counts: Map<string, number>): string[] {
+  const found = new Set<string>()
+  for (let at = from; at < to; at++) if (symbols[at] === CONTENT_SYMBOL) found.add(words[at]!)
+  for (const word of found) counts.set(word, (counts.get(word) ?? 0) + 1)
+  return [...found]
 }
 
-const NUMBERS = new Map(PHRASES.map((phrase, number) => [phrase, number]))
 const lastOf = ({ last }: PhraseHit): number => last
 
 const phraseSeenIn = new Float64Array(PHRASES.length)
@@ -272,7 +216,7 @@ export function addNamed(
     const { phrase, first, last } = text.phrases[at]!
     if (last >= to) break
     if (first < from) continue
-    const number = NUMBERS.get(phrase)!
+    const number = PHRASES.indexOf(phrase)
     if (phraseSeenIn[number] === current) continue
     phraseSeenIn[number] = current
     named(PHRASES_AT + number)
@@ -288,6 +232,7 @@ export function addNamed(
   // A user may write a request among other text. In data, it matters whether a request differs from the rest.
   if (inData) addContext(text, piece, from, to, add)
   if (text.isHidden) named(HIDDEN_AT)
+  named(SIZES_AT + piece.scale)
   add(SOURCES_AT + TEXT_SOURCES.indexOf(source), 1)
 }
 
@@ -296,19 +241,16 @@ const requestOf = ({ asks, commands, addressed }: Unit): number =>
 
 const FEW = 0.35
 
-/**
- * Adds how a piece relates to the rest of the text. A whole text has the features of a piece between other prose, because
- * an attack alone is the same attack.
- */
+/** Adds how a piece relates to the rest of the text. */
 function addContext(
-  { units, words, sums, contents }: TextFeatures,
+  { units, words, sums, contents, contentCounts }: TextFeatures,
   piece: Piece,
   from: number,
   to: number,
   add: (index: number, value: number) => void,
 ): void {
   const isWhole = piece.from === 0 && piece.to === units.length
-  const rest = kindOutside(sums, words.words.length, from, to)
+  const rest = isWhole ? TEXT_KINDS : kindOutside(sums, words.words.length, from, to)
   let outside = 0
   let wanting = 0
   const near = 24
@@ -318,7 +260,7 @@ function addContext(
     if (requestOf(units[at]!) >= 0) wanting++
   }
   const requests = wanting === 0 ? 0 : wanting / outside < FEW ? 1 : 2
-  const position = isWhole ? 2 : piece.from === 0 ? 0 : piece.to === units.length ? 1 : 2
+  const position = isWhole ? 3 : piece.from === 0 ? 0 : piece.to === units.length ? 1 : 2
   let kinds = 0
   for (let at = piece.from; at < piece.to; at++) {
     const kind = requestOf(units[at]!)
@@ -327,15 +269,15 @@ function addContext(
     add(REQUESTS_AT + (kind * REST_KINDS + rest) * REST_REQUESTS + requests, 1)
     add(POSITIONS_AT + kind * POSITIONS + position, 1)
   }
-  const { ofUnits, counts } = contents()
+  if (isWhole) return
   let distinct = 0
   let shared = 0
-  for (let at = piece.from; at < piece.to && !isWhole; at++) {
-    for (const word of ofUnits[at]!) {
+  for (let at = piece.from; at < piece.to; at++) {
+    for (const word of contents[at]!) {
       distinct++
-      if (counts.get(word)! > 1) shared++
+      if (contentCounts.get(word)! > 1) shared++
     }
   }
   const kinship = distinct === 0 ? 0 : shared / distinct
-  add(KINSHIPS_AT + (kinship < 0.1 ? 0 : kinship < 0.3 ? 1 : 2), 1)
+  add(KINSHIPS_AT + (distinct === 0 ? 0 : kinship < 0.1 ? 1 : kinship < 0.3 ? 2 : 3), 1)
 }

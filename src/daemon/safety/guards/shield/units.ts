@@ -8,8 +8,6 @@ export type Unit = Window & {
   commands: boolean
   /** Whether the unit addresses the assistant or mentions its response. */
   addressed: boolean
-  /** Whether the unit follows an empty line. */
-  opens: boolean
 }
 
 const numbersOf = (concepts: readonly Concept[]) => new Set(concepts.map((concept) => CONCEPTS.indexOf(concept)))
@@ -35,15 +33,11 @@ const SPACED_ENDS = new Set(['.', '!', '?', ';', '…'])
 const ENDS = new Set(['。', '？', '！', '؟', '।', '۔', '；'])
 /** Symbols that separate values of data. */
 const BARS = new Set(['|', '{', '}'])
-const COMMAS = new Set([',', '，', '、'])
 const QUESTION_MARKS = new Set(['?', '？', '؟'])
 
-/**
- * The maximum length of a unit in words. Longer sentences are divided, if possible at a comma. Text without punctuation
- * is divided too, so that a request inside of it is not lost among other words.
- */
-const LONGEST_UNIT = 26
-const LEAST_BEFORE_COMMA = 16
+/** The maximum length of a unit in words. Longer sentences are divided, at a comma if there is one. */
+const LONGEST_UNIT = 60
+const LEAST_BEFORE_COMMA = 40
 /** Only units of at least this many words count as repetitions. Shorter units repeat in ordinary texts. */
 const LEAST_REPEATED = 4
 
@@ -58,29 +52,21 @@ export function unitsOf(read: Words): { words: Words; units: Unit[] } {
   const known = new Set<number>()
   const total = read.words.length
   let from = 0
-  let opens = false
-  const take = (to: number) => {
-    if (takeUnit(read, { from, to, opens }, known, words, units)) opens = false
-  }
   for (let at = 0; at < total; at++) {
     const isLine = read.symbols[at] === LINE_SYMBOL
     if (!isLine && !endsAt(read, at, from)) continue
-    take(isLine ? at : at + 1)
-    if (isLine && read.symbols[at + 1] === LINE_SYMBOL) opens = true
+    takeUnit(read, from, isLine ? at : at + 1, known, words, units)
     from = at + 1
   }
-  take(total)
+  takeUnit(read, from, total, known, words, units)
   return { words, units }
 }
 
-type Range = Window & Pick<Unit, 'opens'>
-
-/** Adds a range of words as a unit, unless it is empty or a repetition. Returns whether it was added. */
-function takeUnit(read: Words, { from, to, opens }: Range, known: Set<number>, kept: Words, units: Unit[]): boolean {
-  if (from >= to) return false
+function takeUnit(read: Words, from: number, to: number, known: Set<number>, kept: Words, units: Unit[]): void {
+  if (from >= to) return
   if (to - from >= LEAST_REPEATED) {
     const hash = hashOf(read.words, from, to)
-    if (known.has(hash)) return false
+    if (known.has(hash)) return
     known.add(hash)
   }
   const start = kept.words.length
@@ -90,8 +76,7 @@ function takeUnit(read: Words, { from, to, opens }: Range, known: Set<number>, k
     kept.concepts.push(read.concepts[at]!)
     kept.symbols.push(read.symbols[at]!)
   }
-  units.push({ ...unitOf(kept, start, kept.words.length), opens })
-  return true
+  units.push(unitOf(kept, start, kept.words.length))
 }
 
 /** Returns a hash of the letters. Two hashes make one number of 52 bits, so that collisions are improbable. */
@@ -120,10 +105,10 @@ function endsAt({ words, starts, symbols }: Words, at: number, from: number): bo
     const next = starts[at + 1]
     return next === undefined || next > starts[at]! + 1 || symbols[at + 1] === LINE_SYMBOL
   }
-  return length >= LEAST_BEFORE_COMMA && COMMAS.has(word)
+  return length >= LEAST_BEFORE_COMMA && (word === ',' || word === '，' || word === '、')
 }
 
-function unitOf({ words, symbols, concepts }: Words, from: number, to: number): Omit<Unit, 'opens'> {
+function unitOf({ words, symbols, concepts }: Words, from: number, to: number): Unit {
   let head = from
   while (head < to && (PRELUDE.has(words[head]!) || isSign(symbols[head]!))) head++
   let addressed = false
@@ -132,64 +117,44 @@ function unitOf({ words, symbols, concepts }: Words, from: number, to: number): 
   return { from, to, asks, addressed, commands: head < to && concepts[head]!.some((concept) => COMMANDS.has(concept)) }
 }
 
-/** A piece of a text: a range of units that is judged together. */
-export type Piece = { from: number; to: number }
-
-/** The least sizes of pieces in words, and the distances between their starts: sentences, groups of sentences, pages. */
-const SCALES = [
-  { words: 4, step: 0 },
-  { words: 14, step: 0 },
-  { words: 32, step: 12 },
-  { words: 80, step: 40 },
-  { words: 300, step: 200 },
-] as const
-/** A scale is omitted if the whole text is hardly longer than its pieces. */
-const LEAST_SURPLUS = 1.3
-/** The numbers of consecutive paragraphs that are also read together, up to the size of a page. */
-const PARAGRAPHS = [1, 2, 4] as const
-const PAGE_WORDS = 300
+/** A piece of a text: a range of units that is judged together. `scale` is the index of its size in SCALES. */
+export type Piece = { from: number; to: number; scale: number }
 
 /**
- * Returns the pieces of a text, each once. A short text is a single piece. A piece has no property that depends on where
- * it stands, so a request has the same logit alone and inside other text.
+ * The least sizes of pieces in words, and the distances between their starts: sentences, groups of sentences,
+ * paragraphs, pages.
  */
+const SCALES = [
+  { words: 4, step: 0 },
+  { words: 16, step: 0 },
+  { words: 36, step: 18 },
+  { words: 90, step: 45 },
+  { words: 300, step: 200 },
+] as const
+export const SCALE_COUNT = SCALES.length
+/** A scale is omitted if the whole text is hardly longer than its pieces. */
+const LEAST_SURPLUS = 1.3
+
+/** Returns the pieces of a text. A short text is a single piece. */
 export function piecesOf(units: readonly Unit[]): Piece[] {
   const last = units.length
   if (last === 0) return []
   const total = units[last - 1]!.to
   const pieces: Piece[] = []
-  const known = new Set<number>()
-  const add = (from: number, to: number) => {
-    const range = from * (last + 1) + to
-    if (known.has(range)) return
-    known.add(range)
-    pieces.push({ from, to })
-  }
-  for (const { words, step } of SCALES) {
-    if (last === 1 || total <= words * LEAST_SURPLUS) break
-    for (let from = 0; from < last; ) {
-      let to = from + 1
-      while (to < last && units[to - 1]!.to - units[from]!.from < words) to++
-      add(from, to)
-      if (to >= last) break
-      const start = units[from]!.from
-      from++
-      while (from < last - 1 && units[from]!.to - start <= step) from++
+  for (const [scale, { words, step }] of SCALES.entries()) {
+    const isLargest = scale === SCALES.length - 1
+    if (isLargest && total <= words) pieces.push({ from: 0, to: last, scale })
+    else if (last > 1 && (isLargest || total > words * LEAST_SURPLUS)) {
+      for (let from = 0; from < last; ) {
+        let to = from + 1
+        while (to < last && units[to - 1]!.to - units[from]!.from < words) to++
+        pieces.push({ from, to, scale })
+        if (to >= last) break
+        const start = units[from]!.from
+        from++
+        while (from < last - 1 && units[from]!.to - start <= step) from++
+      }
     }
   }
-  addParagraphs(units, add)
-  if (total <= PAGE_WORDS * LEAST_SURPLUS) add(0, last)
   return pieces
-}
-
-function addParagraphs(units: readonly Unit[], add: (from: number, to: number) => void): void {
-  const starts = units.flatMap(({ opens }, at) => (at === 0 || opens ? [at] : []))
-  if (starts.length < 2) return
-  for (const count of PARAGRAPHS) {
-    for (let at = 0; at + count <= starts.length; at++) {
-      const from = starts[at]!
-      const to = starts[at + count] ?? units.length
-      if (units[to - 1]!.to - units[from]!.from <= PAGE_WORDS) add(from, to)
-    }
-  }
 }
