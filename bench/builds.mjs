@@ -1,10 +1,10 @@
-// Measures the CPU of this build and of other builds. The benchmark alternates the builds, so changes in the machine's
-// speed affect all of them alike.
+// Measures the CPU of this build and of other builds, all at the same time. The position in the list has an effect of up
+// to 2 %: run the benchmark from both builds, and take the middle.
 // Run: npm run bench -- builds --against DIR
 import path from 'node:path'
 import { BenchError, buildLoadGenerator, buildProject } from './build.mjs'
 import { checkAnswer, startBare, startGateway, startMock } from './candidates.mjs'
-import { countBroken, runLoad, SETTLE_SECONDS, untilStill } from './load.mjs'
+import { countBroken, runLoad, SETTLE_SECONDS } from './load.mjs'
 import { describeMachine } from './machine.mjs'
 import { withSession } from './session.mjs'
 import { figure, machineLine, median, table } from './tables.mjs'
@@ -15,13 +15,13 @@ const CASES = [
   { name: 'sse-50', connections: 50, stream: { chunks: 50, intervalMs: 20 } },
 ]
 /** The warm-up streams send chunks faster, so that V8 finishes compiling sooner. */
-const WARM_UP = [CASES[0], { name: 'sse-warm', connections: 100, stream: { chunks: 50, intervalMs: 2 } }]
-const FULL = { rounds: 12, seconds: 2, warmUpRuns: 10 }
-const QUICK = { rounds: 5, seconds: 2, warmUpRuns: 5 }
+const WARM_UP = [CASES[0], { name: 'sse-warm', connections: 50, stream: { chunks: 50, intervalMs: 4 } }]
+const FULL = { rounds: 12, seconds: 3, warmUpRuns: 4 }
+const QUICK = { rounds: 5, seconds: 3, warmUpRuns: 2 }
 
 /**
- * `npm run bench -- builds --against DIR`: alternates this build, the build in each DIR (an already built checkout) and
- * the bare proxy.
+ * `npm run bench -- builds --against DIR`: loads this build, the build in each DIR (an already built checkout) and the bare
+ * proxy at the same time.
  * @param {{quick: boolean, rounds: number | undefined, dataDir: string | undefined, noBuild: boolean, against: string[]}} options
  */
 export async function benchBuilds({ quick, rounds, dataDir, noBuild, against = [] }) {
@@ -36,36 +36,35 @@ export async function benchBuilds({ quick, rounds, dataDir, noBuild, against = [
     for (const home of against) {
       candidates.push(await startGateway(session, mock, { name: path.basename(path.resolve(home)), home }))
     }
-    return takeTurns({ loadBinary, mock }, candidates, plan)
+    return measureTogether({ loadBinary, mock }, candidates, plan)
   })
   console.log(`${machineLine(machine)}\n\n${render(runs)}`)
   return { machine, plan, runs }
 }
 
-async function takeTurns({ loadBinary, mock }, candidates, plan) {
+/** Loads all candidates at the same time, so that other programs of the machine affect them alike. */
+async function measureTogether({ loadBinary, mock }, candidates, plan) {
   const measure = async (candidate, kase, seconds) => {
-    if (kase.stream) await mock.shape(kase.stream)
     const result = await runLoad(loadBinary, candidate, kase, seconds, { settleSeconds: SETTLE_SECONDS })
     const units = kase.stream ? result.chunks : result.completed
     if (units === 0 || countBroken(result) > 0)
       throw new BenchError(`${candidate.name} returned broken responses in ${kase.name}`)
     return result.watched_cpu_us / units
   }
-  for (const candidate of candidates) {
-    await checkAnswer(mock, candidate)
-    for (const kase of WARM_UP) await untilStill((seconds) => measure(candidate, kase, seconds), plan.warmUpRuns)
+  const measureAll = async (kase, seconds) => {
+    if (kase.stream) await mock.shape(kase.stream)
+    return Promise.all(candidates.map((candidate) => measure(candidate, kase, seconds)))
   }
+  for (const candidate of candidates) await checkAnswer(mock, candidate)
+  for (const kase of [...WARM_UP, ...CASES])
+    for (let run = 0; run < plan.warmUpRuns; run++) await measureAll(kase, plan.seconds)
   const runs = []
   for (let round = 0; round < plan.rounds; round++) {
-    // The order alternates by round. Otherwise each candidate would always run after the same other candidate.
-    const order = round % 2 ? candidates.toReversed() : candidates
     for (const kase of CASES) {
-      for (const candidate of order) {
-        const cpuUs = await measure(candidate, kase, plan.seconds)
-        console.error(
-          `${round + 1}/${plan.rounds} ${kase.name.padEnd(8)} ${candidate.name.padEnd(12)} ${figure(cpuUs, 1)} µs`,
-        )
-        runs.push({ round, case: kase.name, candidate: candidate.name, cpuUs })
+      const all = await measureAll(kase, plan.seconds)
+      for (const [at, { name }] of candidates.entries()) {
+        console.error(`${round + 1}/${plan.rounds} ${kase.name.padEnd(8)} ${name.padEnd(12)} ${figure(all[at], 1)} µs`)
+        runs.push({ round, case: kase.name, candidate: name, cpuUs: all[at] })
       }
     }
   }

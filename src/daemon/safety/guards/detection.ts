@@ -22,6 +22,8 @@ export type Finding = {
 export type Detector = {
   /** Returns all findings, ordered and without overlap. Takes time linear in the length of the text. */
   find(text: string): Finding[]
+  /** Whether `find` may find anything: a cheap test that nearly all texts fail. Default: true. */
+  mayFind?(text: string): boolean
   /**
    * Returns the start of the open text. When more text arrives, open text may become a finding or a longer finding. The
    * start is at most DETECTION_HOLD_CHARS before the end. Returns `text.length` if no text is open.

@@ -62,6 +62,7 @@ function toIncidents(
   hits: readonly GuardHit[],
   direction: RuleIncident['direction'],
 ): RuleIncident[] {
+  if (hits.length === 0) return []
   return rules.flatMap((rule, at) => {
     const own = hits.filter(({ guard }) => guard === String(at))
     if (own.length === 0) return []

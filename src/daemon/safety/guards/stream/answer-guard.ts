@@ -105,7 +105,7 @@ export function guardAnswer(request: GuardedRequest, { guards, clock }: AnswerGu
     incidents() {
       const hits = [...(guard?.hits ?? []), ...(counter?.end() ?? [])]
       const incidents: GuardIncident[] = rules.output.incidentsOf(hits, 'output')
-      for (const { incidentsOf } of ofRequest) incidents.push(...incidentsOf(hits))
+      if (hits.length > 0) for (const { incidentsOf } of ofRequest) incidents.push(...incidentsOf(hits))
       const found = shield?.end()
       const isKnown = found?.category === LEAK_CATEGORY && hits.some(({ guard }) => guard === LEAK_GUARD)
       if (found && !isKnown) incidents.push(found)
@@ -303,14 +303,18 @@ class OutputCounter {
       if (armed.length > 0) {
         appendTo(this.#hits, (yield* this.#cleanTexts.screening(waiting, format, armed, effort)).hits)
       }
-      if (this.#ofRequest.length > 0) {
-        appendTo(this.#hits, (yield* screening(waiting, format, this.#ofRequest, undefined, effort)).hits)
-      }
+      const own = format === 'json' ? this.#ofRequest : this.#ofRequest.filter(mayFindIn(waiting))
+      if (own.length > 0) appendTo(this.#hits, (yield* screening(waiting, format, own, undefined, effort)).hits)
       return
     }
     channel.add(waiting)
     yield* channel.ending()
   }
 }
+
+const mayFindIn =
+  (text: string) =>
+  ({ detector }: ArmedDetector): boolean =>
+    detector.mayFind?.(text) ?? true
 
 type WatchedText = { format: TextFormat; waiting: string; channel: Channel | undefined }

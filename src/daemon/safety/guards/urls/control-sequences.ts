@@ -30,9 +30,12 @@ const ANY = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud83c\udb40\u{1f3f4}\u{e0000}-\u
 const UNFINISHED_CHARS = 600
 const FLAG = '\u{1f3f4}'
 
+/** Whether the text has any character of a control sequence: a cheap test that nearly all texts fail. */
+export const mayContainSequence = (text: string): boolean => ANY.test(text)
+
 /** Returns the positions of control sequences. */
 export function controlSequences(text: string): { start: number; end: number }[] {
-  if (!ANY.test(text)) return []
+  if (!mayContainSequence(text)) return []
   const found: { start: number; end: number }[] = []
   for (const { 0: sequence, index } of text.matchAll(SEQUENCES)) {
     if (!sequence.startsWith(FLAG)) found.push({ start: index, end: index + sequence.length })

@@ -2,8 +2,8 @@
 import type { PolicyDocument } from '../../../../shared/wire/policies.ts'
 import type { Detector, Finding } from '../detection.ts'
 import { carriesData, type KnownTexts } from './carried-data.ts'
-import { controlSequences, unfinishedSequenceFrom } from './control-sequences.ts'
-import { type UrlSpan, unfinishedFrom, urlSpans } from './spans.ts'
+import { controlSequences, mayContainSequence, unfinishedSequenceFrom } from './control-sequences.ts'
+import { mayContainUrl, type UrlSpan, unfinishedFrom, urlSpans } from './spans.ts'
 
 /** The types of findings, and the text that replaces each of them. */
 const REPLACEMENTS: Readonly<Record<string, string>> = {
@@ -15,6 +15,7 @@ const REPLACEMENTS: Readonly<Record<string, string>> = {
   UNKNOWN_URL: '[link removed]',
   CONTROL_SEQUENCE: '',
 }
+const TYPES = Object.keys(REPLACEMENTS)
 export const CONTROL_SEQUENCE = 'CONTROL_SEQUENCE'
 
 /** Returns the text that replaces a finding of the URL guard. Undefined for findings of other guards. */
@@ -71,7 +72,8 @@ export function createUrlDetector({ allowHosts, links }: PolicyDocument['urls'],
     find,
     openFrom: (text) => Math.min(openUrlFrom(text), unfinishedFrom(text), unfinishedSequenceFrom(text)),
     begunFrom: (text) => Math.min(openUrlFrom(text), unfinishedSequenceFrom(text)),
-    types: Object.keys(REPLACEMENTS),
+    mayFind: (text) => mayContainUrl(text) || mayContainSequence(text),
+    types: TYPES,
   }
 }
 

@@ -40,12 +40,15 @@ const UNFINISHED_CHARS = 600
 const LOADING_TAG = /^<(?:img|image|source|video|audio|iframe|frame|embed|object|input|body|table|td|th|picture|a)\b/i
 const PICTURE_ATTRIBUTE = /^(?:src|poster|background|data|ping)/i
 
+/** Whether the text has a mark of an address: a cheap test that nearly all prose fails. */
+export const mayContainUrl = (text: string): boolean => MARK.test(text)
+
 /** Returns the addresses in a text, ordered and without overlap. Only the last one may be open. */
 export const urlSpans = remembering(readSpans)
 
 function readSpans(text: string): readonly UrlSpan[] {
   const spans: UrlSpan[] = []
-  if (!MARK.test(text)) return spans
+  if (!mayContainUrl(text)) return spans
   BEGINNING.lastIndex = 0
   for (let match = BEGINNING.exec(text); match; match = BEGINNING.exec(text)) {
     const span = spanAt(text, match)
