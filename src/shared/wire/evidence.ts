@@ -251,12 +251,15 @@ const EvidenceLoss = z
   })
   .meta({ id: 'EvidenceLoss' })
 export const ListLossesResponse = z.object({ losses: z.array(EvidenceLoss) })
-export const AcknowledgeLossRequest = z.object({
-  reason: storableText('reason')
-    .max(LOSS_REASON_CHARS, { error: `reason may have at most ${LOSS_REASON_CHARS} characters` })
-    .optional()
-    .meta({ description: 'Recorded in the log' }),
-})
+export const AcknowledgeLossRequest = closedObject(
+  {
+    reason: storableText('reason')
+      .max(LOSS_REASON_CHARS, { error: `reason may have at most ${LOSS_REASON_CHARS} characters` })
+      .optional()
+      .meta({ description: 'Recorded in the log' }),
+  },
+  anObject.error,
+)
 export const AcknowledgeLossResponse = z.object({ success: z.literal(true), message: z.string(), loss: EvidenceLoss })
 
 export const RotateSigningKeyResponse = z.object({

@@ -2,6 +2,7 @@ import { Registry } from 'prom-client'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createCheckpoints } from '../../../../src/daemon/records/evidence/checkpoints.ts'
 import { findCosignedOver, withCosignatures } from '../../../../src/daemon/records/evidence/cosignatures.ts'
+import { createLosses } from '../../../../src/daemon/records/evidence/losses.ts'
 import { findCheckpoint } from '../../../../src/daemon/records/evidence/store.ts'
 import { WITNESS_CALL_MS } from '../../../../src/daemon/records/evidence/witness-call.ts'
 import { createWitnessMetrics } from '../../../../src/daemon/records/evidence/witness-metrics.ts'
@@ -73,9 +74,10 @@ describeEachEngine('witnesses', (engine) => {
     await write(entries)
     const publish = async (row: Parameters<Witnesses['offer']>[0]) => witnesses?.offer(row)
     const publisher = { publish, close: async () => {} }
+    const log = { error: () => expect.unreachable() }
     const checkpoints = createCheckpoints({
-      ...{ db: store.db, clock, keys: rig.keys, publisher },
-      log: { error: () => expect.unreachable() },
+      ...{ db: store.db, clock, keys: rig.keys, publisher, log },
+      losses: createLosses({ db: store.db, clock, log }),
     })
     const [made] = await checkpoints.make(tenantId)
     await checkpoints.close()
