@@ -5,7 +5,7 @@ import { type Clock, isoTime } from '../../../shared/time.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { differs, tooShort } from './checkpoint-file.ts'
 import { type NotesByLog, readNotes } from './checkpoint-notes.ts'
-import { type FoundLoss, fileLossId, lossOfChain } from './losses.ts'
+import { type FoundLoss, fileLossId, listLosses, lossOfChain } from './losses.ts'
 import { rootOfChain } from './proofs.ts'
 import { findCheckpoint, type MeasuredChain, measureChains } from './store.ts'
 
@@ -67,7 +67,8 @@ function cutLoss({ tenant_id, chain, size, checkpointed }: MeasuredChain): Found
 }
 
 /**
- * Finds chains to which this daemon would append, of which the file contains notes, but the store contains nothing.
+ * Finds chains to which this daemon would append, of which the file contains notes, but the store contains nothing. The
+ * successors of closed chains are included.
  */
 async function removedChains(
   db: Db,
@@ -77,8 +78,10 @@ async function removedChains(
   if (noted.size === 0) return []
   const stored = new Set(chains.map(({ tenant_id, chain }) => logId(tenant_id, chain)))
   const tenants = await db.selectFrom('tenants').select('id').execute()
+  const successors = (await listLosses(db)).flatMap(({ successor }) => successor ?? [])
+  const names = [...new Set([CHANGES_CHAIN, `requests-${daemonId}`, ...successors])]
   return tenants.flatMap(({ id: tenant_id }) =>
-    [CHANGES_CHAIN, `requests-${daemonId}`].flatMap((chain) => {
+    names.flatMap((chain) => {
       const id = logId(tenant_id, chain)
       const last = stored.has(id) ? undefined : lastOf(noted, id)
       return last === undefined ? [] : tooShort({ tenant_id, chain, size: 0 }, last)

@@ -225,6 +225,25 @@ describeEachEngine('lost history', (engine) => {
     await expectNothingContinues(gateway)
   })
 
+  test('of a log that continues a closed log is noticed by the checkpoint file', async () => {
+    const { gateway } = await startWithHistory()
+    await rollBack(gateway.app.db)
+    await gateway.restart()
+    await ask(gateway)
+    await addGroup(gateway, 'later')
+    await makeCheckpoints(gateway)
+    const successors = (await listLosses(gateway.app.db)).flatMap(({ successor }) => successor ?? [])
+    expect(successors).toHaveLength(2)
+    // The store is restored from a copy that was made directly after the loss.
+    for (const table of ['evidence_entries', 'evidence_checkpoints'] as const)
+      await gateway.app.db.deleteFrom(table).where('chain', 'in', successors).execute()
+    await gateway.restart()
+    expect((await listLosses(gateway.app.db)).map(({ chain }) => chain)).toEqual(expect.arrayContaining(successors))
+    await expectNothingContinues(gateway)
+    expect(Object.keys(await sizesOf(gateway.app.db)).filter((chain) => successors.includes(chain))).toEqual([])
+    await expectAcknowledgeable(gateway)
+  })
+
   test('in a restored older store that has grown again closes the chains that differ from the notes', async () => {
     const { gateway, file, sizes } = await startWithHistory()
     const notes = await readFile(file)
