@@ -28,6 +28,7 @@ import {
   type Verdict,
   writeVerifierModule,
 } from '../../shared/evidence/verdicts.ts'
+import { sharedResources } from '../../shared-resources.ts'
 import { runCli } from '../run-cli.ts'
 
 const RANDOM = Number(process.env.AIGW_MUTATIONS ?? 500)
@@ -69,10 +70,13 @@ beforeAll(async () => {
   await writeExport(join(folder, 'good'), parts, signer)
   python = pythonVerifiers()
   script = scriptVerifier(await writeVerifierModule(folder))
+  // The processes stay open from test to test.
+  sharedResources.add(python)
 })
 afterAll(async () => {
-  python.end()
-  script.end()
+  await python.end()
+  await script.end()
+  sharedResources.delete(python)
   await rm(folder, { recursive: true })
 })
 
