@@ -2,6 +2,7 @@
 
   python3 verify_export.py DIR --keys KEYS.json   keys: what /.well-known/aigw-keys.json answers
   python3 verify_export.py DIR                    trusts the keys of the export, which anyone could have made
+  --policy POLICY.txt                             the witnesses that must have cosigned a checkpoint of every chain
 
 verify_receipt.py must be in the same directory. Both are independent of verify.mjs, and slower: about 300 signatures a
 second. Exit codes: 0 valid, 1 invalid, 2 an argument or the key file cannot be used, 11 the export is consistent, but
@@ -16,8 +17,9 @@ import os
 import re
 import sys
 
-from verify_receipt import (MARK, REFUSALS, check, check_checkpoint, check_signature, count, members, number, parse, read,
-                            read_keys, refuse, sha256, unbase64, unhex)
+from verify_receipt import (MARK, REFUSALS, check, check_checkpoint, check_retirement, check_signature, check_window,
+                            cosigners_of, count, members, number, parse, read, read_keys, read_policy, refuse, sha256,
+                            unbase64, unhex)
 
 COVERED = ["data.ndjson", "data.csv", "commits.ndjson", "checkpoints.ndjson", "keys.json", "README.txt", "verify.mjs"]
 OTHERS = ["manifest.json", "statement.json", "manifest.sig"]
@@ -96,6 +98,7 @@ def check_manifest(folder, keys):
     check_signature(keys[kid][1], text.encode(), signature)
     line = base64_of(sha256(name.encode() + b"\n\x01" + keys[kid][1])[:4] + signature)
     check(signed["note"] == "%s\n%s%s %s\n" % (text, MARK, name, line), "its note does not match its signature")
+    check_window(kid, keys, stated["signed_at"])
     return manifest, check_statement(folder, manifest, stated)
 
 def check_statement(folder, manifest, stated):
@@ -141,28 +144,32 @@ def check_commit(commit, keys):
     check_signature(keys[commit["kid"]][1], text.encode(), unbase64(commit["signature"]))
     return commit
 
-def read_checkpoints(folder, tenant, keys):
-    checkpoints = {}
+def read_checkpoints(folder, tenant, keys, policy):
+    checkpoints, cosigned = {}, {}
     for line in lines_of(folder, "checkpoints.ndjson"):
         texts(only(line, ["chain", "tree_size", "note"]), ["chain", "note"])
         check(line["note"].endswith("\n"), "a note is not signed")
-        origin, size, root, signers = check_checkpoint(line["note"], keys)
+        origin, size, root, signers, kids = check_checkpoint(line["note"], keys)
         log = sha256(b"".join(b"%d:%s," % (len(text.encode()), text.encode()) for text in (tenant, line["chain"]))).hex()[:32]
         check(any(origin == "%s/logs/%s" % (name, log) for name in signers), "a checkpoint belongs to another chain")
         check(size == whole(line["tree_size"]), "a checkpoint has another size")
-        checkpoints.setdefault(line["chain"], []).append((size, root))
-    return checkpoints
+        checkpoints.setdefault(line["chain"], []).append((size, root, kids))
+        if policy and cosigners_of(line["note"], keys, kids, policy):
+            cosigned[line["chain"]] = max(size, cosigned.get(line["chain"], 0))
+    return checkpoints, cosigned
 
-def check_export(folder, keys):
+def check_export(folder, keys, policy=None):
     manifest, stated = check_manifest(folder, keys)
     check_files(folder, manifest["files"])
     check_chains(manifest["chains"], manifest)
     tenant, table = manifest["tenant_id"], hashlib.sha256(CSV_HEAD.encode())
-    checkpoints = read_checkpoints(folder, tenant, keys)
+    checkpoints, cosigned = read_checkpoints(folder, tenant, keys, policy)
+    for chain in manifest["chains"] if policy else ():
+        check(chain["chain"] in cosigned, "no checkpoint of chain %s has the cosignatures that the policy demands" % chain["chain"])
     check(set(checkpoints) <= {chain["chain"] for chain in manifest["chains"]}, "a checkpoint names an unknown chain")
     rows, commits, commit, counts = lines_of(folder, "data.ndjson"), lines_of(folder, "commits.ndjson"), None, {}
     for chain in manifest["chains"]:
-        before, nodes, expunged, peaks = "0" * 64, [], [], {size for size, _ in checkpoints.get(chain["chain"], [])}
+        before, nodes, expunged, peaks = "0" * 64, [], [], {size for size, *_ in checkpoints.get(chain["chain"], [])}
         roots = {0: base64_of(tree_root([]))}
         for seq in range(int(chain["size"])):
             row = only(next(rows, None), ROW)
@@ -179,25 +186,29 @@ def check_export(folder, keys):
             if commit is None or commit["id"] != row["commit_id"]:
                 commit = check_commit(next(commits, None), keys)
             check(commit["id"] == row["commit_id"], "a commit is missing")
+            check_window(commit["kid"], keys, row["created_at"])
             check(whole(row["leaf_index"]) < len(commit["leaves"]) and commit["leaves"][row["leaf_index"]] == row["entry_hash"], "a commit does not contain its entry")
             table.update(csv_line(row).encode())
             before = row["entry_hash"]
             nodes.append(bytes.fromhex(before))
             if seq + 1 in peaks:
                 roots[seq + 1] = base64_of(tree_root(nodes))
+                for kids in (kids for size, _, kids in checkpoints[chain["chain"]] if size == seq + 1):
+                    check_retirement(kids, keys, row["created_at"])
         check(before == chain["head"] and tree_root(nodes).hex() == chain["root"], "a chain ends with another entry")
-        for size, root in checkpoints.get(chain["chain"], []):
+        for size, root, _ in checkpoints.get(chain["chain"], []):
             check(roots.get(size) == root, "a chain does not match its checkpoint of %d entries" % size)
         counts[chain["chain"]] = expunged
     check(next(rows, None) is None and next(commits, None) is None, "a file has more lines than its chains")
     check(table.hexdigest() == next(file["sha256"] for file in manifest["files"] if file["name"] == "data.csv"), "data.csv differs from data.ndjson")
     for chain in stated:
         expunged = counts.get(chain["chain"], [])
-        earlier = ["%d %s\n" % pair for pair in checkpoints.get(chain["chain"], []) if pair[0] < chain["size"]]
+        earlier = ["%d %s\n" % pair[:2] for pair in checkpoints.get(chain["chain"], []) if pair[0] < chain["size"]]
         for lines, name in ((expunged, "expunged"), (earlier, "checkpoints")):
             digest = hashlib.sha256("".join(lines).encode()).hexdigest()
             check((len(lines), digest) == (chain[name], chain[name + "_sha256"]), "%d %s of chain %s, but the gateway stated %d" % (len(lines), name, chain["chain"], chain[name]))
-    return "%d entries in %d chains" % (manifest["rowCount"], len(manifest["chains"]))
+    covered = "; cosigned checkpoints cover %d of them" % sum(cosigned.values()) if policy else ""
+    return "%d entries in %d chains%s" % (manifest["rowCount"], len(manifest["chains"]), covered)
 
 class Once(argparse.Action):
     def __call__(self, parser, namespace, values, option_string=None):
@@ -211,6 +222,7 @@ def main(arguments):
     parser = argparse.ArgumentParser(description=__doc__, **layout)
     parser.add_argument("DIR")
     parser.add_argument("--keys", action=Once)
+    parser.add_argument("--policy", action=Once)
     given = parser.parse_args(arguments)
     own = os.path.join(given.DIR, "keys.json")
     if not given.DIR or not os.path.isdir(given.DIR):
@@ -220,7 +232,11 @@ def main(arguments):
     except REFUSALS as error:
         parser.error("%s holds no keys that can be used: %s" % (given.keys, error))
     is_own = keys is None or os.path.realpath(given.keys) == os.path.realpath(own)
-    found = check_export(given.DIR, keys if keys else read_keys(own))
+    try:
+        policy = read_policy(read(given.policy)) if given.policy else None
+    except REFUSALS as error:
+        parser.error("%s is no policy: %s" % (given.policy, error))
+    found = check_export(given.DIR, keys if keys else read_keys(own), policy)
     if is_own:
         return 11, "The export is consistent, but only by the keys that came with it. Name keys from another source: --keys FILE"
     return 0, "The export is valid: " + found

@@ -268,6 +268,10 @@ export const EVIDENCE_KEY_CACHE_MS = 2_000
  * previous checkpoint.
  */
 export const EVIDENCE_CHECKPOINT = { entries: 1_000, ms: 3_600_000 } as const
+/** Maximum length of the reason for which an operator acknowledges lost history. */
+export const LOSS_REASON_CHARS = 500
+/** Maximum number of witnesses in the configuration. Each one is sent every checkpoint. */
+export const WITNESSES_MAX = 16
 /** The number of days for which the content of request entries is kept. */
 export const EVIDENCE_RETENTION_DAYS = { default: 365, max: 36_500 } as const
 /** Maximum length of a provider's own message about a failed attempt, after it was cleaned. */

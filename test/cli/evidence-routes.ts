@@ -2,8 +2,10 @@ import { payloadHash } from '../../src/shared/evidence/entry.ts'
 import { type ExportedChain, exportOrigin, exportRoot } from '../../src/shared/evidence/export-root.ts'
 import { ChainCounts, type ExportStatement } from '../../src/shared/evidence/export-statement.ts'
 import { toKeySet } from '../../src/shared/evidence/keys.ts'
+import { treeRoot } from '../../src/shared/evidence/merkle.ts'
 import { checkpointText } from '../../src/shared/evidence/note.ts'
 import { toReceipt } from '../../src/shared/evidence/receipt.ts'
+import { consistencyProof } from '../../src/shared/evidence/subtrees.ts'
 import { EVIDENCE_PAGE } from '../../src/shared/spec-limits.ts'
 import { type TestSigner, testNote, testSigner } from '../shared/evidence/signer.ts'
 import { checkpointOf, type StoredChain, storedChain } from '../shared/evidence/stored-chain.ts'
@@ -76,6 +78,15 @@ function evidenceRoutes(chain: StoredChain, size = chain.rows.length): Record<st
     [`GET ${TRANSPARENCY}/checkpoints`]: (request, response) => {
       const from = numberIn(request, 'from')
       return json(200, { checkpoints: notes.filter(({ tree_size }) => tree_size > from) })(request, response)
+    },
+    [`GET ${TRANSPARENCY}/proofs/consistency`]: async (request, response) => {
+      const [from, to] = [numberIn(request, 'from'), numberIn(request, 'to')]
+      const leaves = rows.slice(0, to).map(({ entry_hash }) => Buffer.from(entry_hash, 'hex'))
+      const path = await consistencyProof(from, to, (level, index) =>
+        treeRoot(Buffer.concat(leaves.slice(index * 2 ** level, (index + 1) * 2 ** level))),
+      )
+      const proof = { chain: CHAIN, from, to, path: path.map((hash) => hash.toString('hex')) }
+      return json(200, proof)(request, response)
     },
     [`POST ${TRANSPARENCY}/checkpoints`]: json(200, { checkpoints: notes.slice(1) }),
     [`POST ${TRANSPARENCY}/exports/sign`]: (request, response) => {

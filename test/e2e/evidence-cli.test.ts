@@ -91,6 +91,8 @@ test('its own verifier accepts an export, and a kept checkpoint reveals a restor
 
   await writeFile(database, old)
   env = { ...env, AIGW_BASE_URL: await start() }
+  // This machine has seen the later log. Another machine needs the checkpoint.
+  await aigw('audit', 'forget', '--yes')
   await good('audit', 'verify')
   const found = await aigw('audit', 'verify', '--checkpoint', kept)
   expect(found).toMatchObject({ exitCode: 10, stderr: expect.stringContaining('is invalid from entry') })

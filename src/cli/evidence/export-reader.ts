@@ -8,7 +8,7 @@ import type { ChainRow } from '../../shared/evidence/chain-check.ts'
 import type { CommitRow } from '../../shared/evidence/commit.ts'
 import { exportRoot } from '../../shared/evidence/export-root.ts'
 import { type ExportStatement, isStatement } from '../../shared/evidence/export-statement.ts'
-import { isObject, type PublishedKey } from '../../shared/evidence/keys.ts'
+import { isObject, type PublishedKey, validityProblem } from '../../shared/evidence/keys.ts'
 import { parseCheckpoint } from '../../shared/evidence/note.ts'
 import { CliError, EXIT, failedToRead } from '../errors.ts'
 import type { ChainHead, CheckedChain, CheckpointNote, EvidenceSource, SignedRow } from './chains.ts'
@@ -82,7 +82,8 @@ export async function openExport(
   if (!isStatement(statement)) throw new ExportViolated('statement.json is not a statement')
   const problem =
     signatureProblem(manifest, sha256Of(stated), signed, trusted.keys) ??
-    statementProblem(statement, manifest, sha256Of(bytes))
+    statementProblem(statement, manifest, sha256Of(bytes)) ??
+    validityProblem(signed.kid, trusted.keys, statement.signed_at)
   if (problem !== undefined) throw new ExportViolated(problem)
   report('manifest', `signed by ${signed.name}, made at ${manifest.created_at} by the clock of its maker`)
   report('statement', `made by the gateway at ${statement.signed_at} by its own clock`)

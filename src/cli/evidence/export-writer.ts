@@ -26,6 +26,7 @@ import {
   signatureProblem,
   VIOLATIONS_FILE,
 } from './manifest.ts'
+import { compareWithMemory, openMemory } from './remembered.ts'
 import { parseJson, toCommitOfExport } from './shapes.ts'
 import { ExportCounts, statementProblem } from './statement.ts'
 import { checkEvidence, toRow, violationsOf } from './verification.ts'
@@ -84,8 +85,11 @@ export async function writeExport(
   folder: string,
   { evenViolated }: { evenViolated: boolean },
 ): Promise<Written> {
+  const memory = await openMemory(context)
   const source = await openGateway(context)
   const trusted = await fetchKeys(context)
+  const { tenantId, latest: current = [] } = source
+  if (!evenViolated) await compareWithMemory(context, memory, { trusted, current, tenantId })
   const files = new Map<string, HashedFile>()
   try {
     for (const name of COVERED_FILES) files.set(name, await HashedFile.create(folder, name))

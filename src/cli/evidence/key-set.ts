@@ -11,7 +11,7 @@ export const KEYS_PATH = '/.well-known/aigw-keys.json'
 export const KEYS_OPTION = ['--keys <file>', `the keys to trust: a copy of ${KEYS_PATH}`, onlyFile] as const
 
 /** Rejects a repeated flag, because the first file would be silently discarded. */
-function onlyFile(file: string, earlier: string | undefined): string {
+export function onlyFile(file: string, earlier: string | undefined): string {
   if (earlier !== undefined) throw new InvalidArgumentError('It was given more than once; name one file.')
   return file
 }

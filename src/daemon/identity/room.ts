@@ -28,10 +28,11 @@ export async function openIdentity(
   },
   {
     knownPolicies,
+    knownShieldPolicies,
     requireFreeLicense,
     log,
     ...deps
-  }: Pick<KeyDeps, 'db' | 'clock' | 'signingKeys' | 'knownPolicies'> &
+  }: Pick<KeyDeps, 'db' | 'clock' | 'signingKeys' | 'knownPolicies' | 'knownShieldPolicies'> &
     Pick<UserDeps, 'requireFreeLicense'> & { log: Log },
 ): Promise<IdentityRoom> {
   const { db, clock } = deps
@@ -54,7 +55,7 @@ export async function openIdentity(
       ...userRoutes({ ...access, requireFreeLicense }),
       ...groupRoutes(access),
       ...roleRoutes(access),
-      ...keyRoutes({ ...access, knownPolicies }),
+      ...keyRoutes({ ...access, knownPolicies, knownShieldPolicies }),
     ],
   }
 }

@@ -47,8 +47,8 @@ const KEY_SETTINGS = {
   allowedIPs: ['127.0.0.0/8'],
   enablePromptShield: false,
   promptShieldSensitivity: 'strict',
-  promptShieldPolicyId: 'standard',
-  allowedPromptShieldPolicies: ['standard'],
+  promptShieldPolicyId: 'balanced',
+  allowedPromptShieldPolicies: ['strict'],
   allowPromptShieldOptOut: false,
   failoverDefaults: { models: ['test/any'], timeout_ms: 5000, first_token_timeout_ms: 900, on: ['timeout'] },
   cacheAnswers: true,
@@ -221,11 +221,19 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
   'GET /.well-known/aigw-keys.json': open,
   'GET /api/public/verify/{bundleId}': { ...open, target: addTarget.receipt, isPublic: true },
   'GET /verify/{bundleId}': { ...open, target: addTarget.receipt, isPublic: true },
+  // The operator of these tests does not publish tiles.
+  'GET /tlog/{logId}/{path}': { access: 'none', status: 404, target: addTarget.log, isPublic: true },
 
   'GET /api/external/receipts/{bundleId}': {
     access: 'key',
     status: 200,
     target: addTarget.receipt,
+    ownersOr: 'smltp-security',
+  },
+  'GET /api/external/receipts/{bundleId}/bundle': {
+    access: 'key',
+    status: 200,
+    target: addTarget.coveredReceipt,
     ownersOr: 'smltp-security',
   },
   'GET /api/external/audit-logs': { ...ofEvidence, query: SINCE, references: LOG_REFERENCES },
@@ -256,11 +264,22 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
     ...ofEvidence,
     query: 'chain=changes&from=1&to=1',
   },
+  'GET /api/external/transparency/tlog/{logId}/{path}': { ...ofEvidence, target: addTarget.log },
   'POST /api/external/transparency/exports/sign': {
     ...ofEvidence,
     bodies: () => [{ chains: [], manifest_sha256: 'ab'.repeat(32), row_count: 0 }],
   },
   'POST /api/external/transparency/keys/rotate': { access: 'operator', status: 200 },
+  'GET /api/external/transparency/losses': { access: 'operator', status: 200 },
+  'POST /api/external/transparency/losses/{lossId}/acknowledge': {
+    access: 'operator',
+    status: 200,
+    target: addTarget.loss,
+    bodies: () => [{ reason: 'The disk was replaced.' }],
+  },
+
+  'GET /api/admin/secrets/master-key': { access: 'operator', status: 200 },
+  'POST /api/admin/secrets/rotate-master': { access: 'operator', status: 409 },
 
   'GET /api/admin/tenants': { access: 'operator', status: 200 },
   'POST /api/admin/tenants': {
@@ -448,6 +467,7 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
     status: 200,
     references: [userOf, ({ userId }) => ({ query: `apiKeyId=${userId}` })],
   },
+  'GET /api/admin/usage/reconcile': { access: 'analytics', status: 200, query: 'month=2026-01' },
   'GET /api/admin/incidents': {
     access: 'smltp-security',
     status: 200,
@@ -931,6 +951,7 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
         cloud: 'aws',
         assignedUser: null,
         assignedGroup: groupId,
+        indexAccess: 'read',
       },
       { name, assignedUser: null },
     ],
@@ -945,7 +966,7 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
     status: 200,
     target: addTarget.indexById,
     bodies: ({ groupId }, name) => [
-      { name, description: 'How we work', assignedUser: null, assignedGroup: groupId },
+      { name, description: 'How we work', assignedUser: null, assignedGroup: groupId, indexAccess: 'read' },
       { description: '' },
     ],
     references: [

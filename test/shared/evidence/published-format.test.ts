@@ -131,11 +131,11 @@ describe('the verifier in another language', () => {
     expect([code, says]).toEqual([0, expect.stringContaining('verify_receipt.py receipt RECEIPT.json')])
   })
 
-  test('is shorter than 250 lines, and imports only its standard library', async () => {
+  test('is shorter than 360 lines, and imports only its standard library', async () => {
     const source = await readFile(join(VERIFIERS, 'verify_receipt.py'), 'utf8')
-    expect(source.split('\n').length).toBeLessThan(250)
+    expect(source.split('\n').length).toBeLessThan(360)
     const imports = [...source.matchAll(/^(?:import|from) (\w+)/gm)].map(([, name]) => name)
-    expect(imports).toEqual(['argparse', 'base64', 'hashlib', 'json', 're', 'sys', 'decimal'])
+    expect(imports).toEqual(['argparse', 'base64', 'hashlib', 'json', 're', 'sys', 'datetime', 'decimal'])
   })
 
   test('accepts the receipt and the inclusion proof', async () => {

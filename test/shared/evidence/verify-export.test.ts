@@ -155,7 +155,7 @@ describe('an export that another party created and signed', () => {
   ])('is not checked with %s', async (_what, args) => {
     const { code, out, err } = await run(args(trusted))
     expect([code, out]).toEqual([2, ''])
-    expect(err).toMatch(/^verify\.mjs: .+\n\nUsage: node verify\.mjs \[DIR\] \[--keys FILE\]\n/)
+    expect(err).toMatch(/^verify\.mjs: .+\n\nUsage: node verify\.mjs \[DIR\] \[--keys FILE\] \[--policy FILE\]\n/)
   })
 
   test.each(['', 'keys', '{}', '{"keys":[]}', '{"keys":[{}]}'])('is not checked with %j for keys', async (text) => {

@@ -21,6 +21,7 @@ import { type ChangeDeps, change } from '../audit/change.ts'
 import { toShownCheckpoint } from './checkpoint-list.ts'
 import type { Checkpoints } from './checkpoints.ts'
 import { stateExport } from './export-statement.ts'
+import { acknowledgedChains } from './losses.ts'
 import { rootOfChain } from './proofs.ts'
 import type { SigningKeys } from './signing-keys.ts'
 import { listChains, measureChains, readChain, type StoredChain } from './store.ts'
@@ -67,7 +68,9 @@ export function signingRoutes(deps: SigningRouteDeps): Route[] {
         const { tenantId } = context.caller
         const { chain } = context.body
         const chains = (await measureChains(db, tenantId)).map((measured) => measured.chain)
-        const asked = chains.filter((name) => chain === undefined || name === chain)
+        // A closed chain gets no checkpoint. Once its loss is acknowledged, this is no longer an error.
+        const closed = await acknowledgedChains(db, tenantId)
+        const asked = chains.filter((name) => (chain === undefined ? !closed.has(name) : name === chain))
         if (chain !== undefined && asked.length === 0) {
           throw new GatewayError('CHAIN_NOT_FOUND', 'No chain of this tenant has this name.')
         }

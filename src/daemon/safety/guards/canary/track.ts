@@ -1,6 +1,5 @@
 import {
   codePointOf,
-  hexValueOf,
   isHighSurrogate,
   isLowSurrogate,
   letterOf,
@@ -93,11 +92,9 @@ function mayBeSeed(filter: Int32Array, key: number): boolean {
   return (((filter[bit >> 5] as number) >> (bit & 31)) & 1) === 1
 }
 
-const PERCENT = 0x25
-
 /**
  * A prefilter. Returns true for every text that contains a seed as plain text. Returns false for nearly every other
- * text. Reads the same letters as a PlainReader, but does not decode percent-encoded letters.
+ * text.
  */
 export function mayHoldSeed(units: Uint16Array, length: number, { filter, byKey }: Seeds): boolean {
   let key = 0
@@ -107,11 +104,6 @@ export function mayHoldSeed(units: Uint16Array, length: number, { filter, byKey 
     const code = units[at] as number
     let letter = plainLetterOf(code)
     if (letter < 0) {
-      if (code === PERCENT) {
-        const next = at + 1 < length ? (units[at + 1] as number) : 0
-        if (hexValueOf(next) >= 0 || isLowSurrogate(next)) return true
-        continue
-      }
       if (code >= 128) {
         if (isHighSurrogate(code)) continue
         const high = isLowSurrogate(code) && at > 0 ? (units[at - 1] as number) : 0

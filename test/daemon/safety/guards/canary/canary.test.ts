@@ -92,7 +92,7 @@ test('a leak is found for any split into chunks, in text and in tool arguments',
 test('ordinary words are not held back', () => {
   const words =
     'The quick brown fox jumps over the lazy dog, 12 times a day; see https://example.com/a/b?c=d or call 555-0100. '
-  for (let end = 0; end <= words.length; end++) expect(detector.openFrom(words.slice(0, end))).toBe(end)
+  for (let end = 0; end <= words.length; end++) expect(detector.begunFrom?.(words.slice(0, end))).toBe(end)
 })
 
 const BENIGN_SETS = [
