@@ -176,7 +176,7 @@ def check_export(folder, keys, policy=None):
             texts(row, [name for name in ROW if name not in ("seq", "leaf_index", "payload")])
             check((row["tenant_id"], row["chain"], whole(row["seq"])) == (tenant, chain["chain"], seq), "an entry is missing")
             if row["payload"] is None:
-                check(chain["chain"] != "changes", "the payload of a change is missing")
+                check(chain["chain"] != "changes" and not chain["chain"].startswith("changes-"), "the payload of a change is missing")
                 expunged.append("%d\n" % seq)
             else:
                 check(sha256(row["payload"].encode()) == unhex(row["payload_hash"]), "a payload was changed")

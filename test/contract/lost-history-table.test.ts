@@ -3,13 +3,19 @@
 import { mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, expect, test } from 'vitest'
+import { afterAll, expect, test, vi } from 'vitest'
 import type { Db } from '../../src/daemon/platform/db/db.ts'
+import { ALWAYS } from '../../src/shared/evidence/cosignature.ts'
+import { parseKeySet } from '../../src/shared/evidence/keys.ts'
 import { runCli } from '../cli/run-cli.ts'
 import { type Gateway, startGateway } from '../harness.ts'
+import { closeAfterTest } from '../leftovers.ts'
+import { startWitness, type TestWitness } from '../witness.ts'
+import { submitAll } from './dishonest-operator.ts'
 
 const DAEMON = 'Daemon at start'
 const CLI = 'CLI that remembered'
+const WITNESS = 'Witness'
 const VERIFIER = 'Offline verifier'
 
 type Attacked = { gateway: Gateway; restart(): Promise<void> }
@@ -25,6 +31,7 @@ const ATTACKS: Record<string, (attacked: Attacked) => Promise<unknown>> = {
   'Truncation: the last entries of one chain are deleted, with their checkpoints': async ({ gateway }) => {
     const { db } = gateway.app
     await db.deleteFrom('evidence_checkpoints').where('chain', '<>', 'changes').execute()
+    await db.deleteFrom('evidence_cosignatures').where('chain', '<>', 'changes').execute()
     await db.deleteFrom('evidence_nodes').execute()
     await db.deleteFrom('evidence_entries').where('chain', '<>', 'changes').where('seq', '>=', 3).execute()
   },
@@ -34,6 +41,7 @@ const ATTACKS: Record<string, (attacked: Attacked) => Promise<unknown>> = {
 /** Restores the state after three entries of each chain. */
 async function cut(db: Db): Promise<void> {
   await db.deleteFrom('evidence_checkpoints').execute()
+  await db.deleteFrom('evidence_cosignatures').execute()
   await db.deleteFrom('evidence_nodes').execute()
   await db.deleteFrom('evidence_files').execute()
   await db.deleteFrom('evidence_entries').where('seq', '>=', 3).execute()
@@ -54,6 +62,8 @@ type Scene = {
   /** A checkpoint file and a key file that were stored elsewhere before the attack. */
   kept: string
   keys: string
+  /** A witness that cosigned a checkpoint of each log before the attack. */
+  witness: TestWitness
   /** Restarts the daemon with its checkpoint file. */
   restartWithFile(): Promise<void>
   /** A new, empty folder. */
@@ -74,6 +84,19 @@ const OBSERVERS: Record<string, (scene: Scene) => Promise<boolean>> = {
     await runExport(audit, folder)
     // An unsigned export has another exit code than a signed export that contradicts the checkpoint.
     return (await audit('verify', folder, '--checkpoint', kept, '--keys', keys)).exitCode !== 0
+  },
+  // The operator has two ways: to submit checkpoints without the daemon, and to let the daemon continue.
+  async [WITNESS]({ gateway, audit, witness }) {
+    const cosigned = new Map(witness.seen)
+    const submitted = await submitAll(gateway.app.db, witness)
+    expect(submitted.size).toBe(cosigned.size)
+    const refused = [...submitted].filter(([, statuses]) => !statuses.includes(200)).map(([chain]) => chain)
+    for (const [origin, { size }] of cosigned) expect(witness.seen.get(origin)?.size).toBeGreaterThanOrEqual(size)
+    await audit('checkpoint')
+    const reported = () =>
+      gateway.log.filter(({ message }) => /^a witness (has cosigned .*contradicts|refuses)/.test(message))
+    await vi.waitFor(() => expect(reported()).not.toEqual([]), { timeout: 20_000 })
+    return refused.length > 0
   },
   async [DAEMON]({ gateway, restartWithFile }) {
     await restartWithFile()
@@ -108,15 +131,24 @@ test.each(Object.entries(ATTACKS))('%s', async (attack, run) => {
   const home = await mkdtemp(join(tmpdir(), 'aigw-table-'))
   folders.push(home)
   const file = join(home, 'checkpoints')
-  const gateway = await startGateway({ evidence: { checkpointFile: file } })
+  const witness = await startWitness()
+  closeAfterTest(witness)
+  const { url, vkey: key } = witness
+  const gateway = await startGateway({
+    evidence: { checkpointFile: file, witnesses: [{ name: 'w1', url, key, window: ALWAYS }] },
+  })
   const audit: Scene['audit'] = (...words) =>
     runCli(['audit', ...words], {
       env: { AIGW_BASE_URL: gateway.url, AIGW_API_KEY: gateway.adminKey, XDG_STATE_HOME: home, NO_COLOR: '1' },
     })
+  const keySet = await gateway.call('GET', '/.well-known/aigw-keys.json')
+  witness.trusts = async () => parseKeySet(keySet.body)
   await grow(gateway, 6)
   const [kept, keys] = [join(home, 'kept.notes'), join(home, 'keys.json')]
   expect(await audit('checkpoint', '--out', kept)).toMatchObject({ exitCode: 0 })
-  await writeFile(keys, (await gateway.call('GET', '/.well-known/aigw-keys.json')).text)
+  await writeFile(keys, keySet.text)
+  const cosignatures = () => gateway.app.db.selectFrom('evidence_cosignatures').select('chain').execute()
+  await vi.waitFor(async () => expect(await cosignatures()).toHaveLength(2), { timeout: 20_000 })
 
   await run({ gateway, restart: () => restart(gateway, home, undefined) })
   await restart(gateway, home, undefined)
@@ -127,6 +159,7 @@ test.each(Object.entries(ATTACKS))('%s', async (attack, run) => {
     audit,
     kept,
     keys,
+    witness,
     restartWithFile,
     newFolder: () => join(home, `export-${++exports}`),
   }

@@ -111,6 +111,12 @@ export const isClosedLog = async (db: Db, id: string): Promise<boolean> =>
     .where('chain', 'is not', null)
     .executeTakeFirst()) !== undefined
 
+/** Returns the ids of all logs that a loss has closed. */
+export async function closedLogs(db: Db): Promise<string[]> {
+  const rows = await db.selectFrom('evidence_losses').select('id').where('chain', 'is not', null).execute()
+  return rows.map(({ id }) => id)
+}
+
 /** Returns the closed chains of a tenant whose losses an operator has acknowledged. */
 export async function acknowledgedChains(db: Db, tenantId: string): Promise<ReadonlySet<string>> {
   const rows = await db

@@ -9,6 +9,7 @@ import type { Db } from '../../platform/db/db.ts'
 import type { EvidenceCheckpointRow } from '../../platform/db/tables.ts'
 import type { Log } from '../../platform/log.ts'
 import { lastCosigned, storeCosignature } from './cosignatures.ts'
+import { closedLogs } from './losses.ts'
 import { proveConsistency } from './proofs.ts'
 import { signedCheckpoint } from './signed-checkpoint.ts'
 import type { SigningKeys } from './signing-keys.ts'
@@ -113,9 +114,23 @@ function createWorker(config: WitnessConfig, { db, clock, log, keys, metrics, di
     }
   }
 
+  /**
+   * Removes closed logs, because the store cannot prove their checkpoints anymore. The daemon reports their losses
+   * itself (losses.ts).
+   */
+  async function removeClosed(): Promise<void> {
+    if (waiting.size === 0) return
+    for (const id of await closedLogs(db)) {
+      waiting.delete(id)
+      contradicted.delete(id)
+    }
+    metrics.waiting(name, waiting.size)
+  }
+
   async function work(): Promise<void> {
     do {
       hasNew = false
+      await removeClosed()
       for (const [id, item] of [...waiting]) {
         if (stop.signal.aborted) return
         if (item.notBeforeMs > clock.now()) continue
@@ -140,9 +155,11 @@ function createWorker(config: WitnessConfig, { db, clock, log, keys, metrics, di
   }
 
   function start(): Promise<void> {
-    working ??= work().finally(() => {
-      working = undefined
-    })
+    working ??= work()
+      .catch((error) => log.error({ error, witness: name }, 'checkpoints could not be cosigned; they are retried'))
+      .finally(() => {
+        working = undefined
+      })
     return working
   }
 

@@ -2,7 +2,7 @@ import { Registry } from 'prom-client'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createCheckpoints } from '../../../../src/daemon/records/evidence/checkpoints.ts'
 import { findCosignedOver, withCosignatures } from '../../../../src/daemon/records/evidence/cosignatures.ts'
-import { createLosses } from '../../../../src/daemon/records/evidence/losses.ts'
+import { createLosses, lossOfChain } from '../../../../src/daemon/records/evidence/losses.ts'
 import { findCheckpoint } from '../../../../src/daemon/records/evidence/store.ts'
 import { WITNESS_CALL_MS } from '../../../../src/daemon/records/evidence/witness-call.ts'
 import { createWitnessMetrics } from '../../../../src/daemon/records/evidence/witness-metrics.ts'
@@ -101,6 +101,10 @@ describeEachEngine('witnesses', (engine) => {
       policy: policyOf(witness),
       nowMs: clock.now(),
     })
+  const waiting = async () => {
+    const { values = [] } = (await registry.getSingleMetric('aigw_evidence_cosignatures_waiting')?.get()) ?? {}
+    return values[0]?.value ?? 0
+  }
   const outcomes = async () => {
     const { values = [] } = (await registry.getSingleMetric('aigw_evidence_cosignatures_total')?.get()) ?? {}
     return values.map(({ labels, value }) => [labels.outcome, value])
@@ -173,6 +177,38 @@ describeEachEngine('witnesses', (engine) => {
     expect(logged.at(-1)?.[1]).toBe('a witness has cosigned a checkpoint that contradicts the store')
     expect(await outcomes()).toEqual([['contradicted', 1]])
     expect(witness.seen.values().next().value?.size).toBe(before)
+  })
+
+  test.each<[string, () => unknown, boolean]>([
+    ['whose key it refuses', () => Object.assign(witness, { trusts: async () => [] }), false],
+    ['that contradicts it', () => witness.seen.set(witness.seen.keys().next().value!, { size: 9, root: '' }), true],
+    ['whose entries are missing', () => store.db.deleteFrom('evidence_entries').execute(), false],
+  ])('get no request for a closed log %s, also not after a restart', async (_, attack, contradicts) => {
+    await checkpoint(3)
+    await witnessesWith().run()
+    await checkpoint(2)
+    await attack()
+    const witnesses = witnessesWith()
+    await witnesses.run()
+    expect([await cosigned(), witnesses.foundContradiction()]).toEqual([[3], contradicts])
+    expect(await waiting()).toBe(1)
+    const [asked, errors] = [witness.requests.length, logged.length]
+    const loss = lossOfChain(tenantId, CHAIN, 'entries_missing', 'the chain is shorter than its checkpoint')
+    await rig.losses.report([loss])
+    clock.advance(3_600_000)
+    await witnesses.run()
+    expect([witnesses.foundContradiction(), await waiting()]).toEqual([false, 0])
+    // A checkpoint that is offered again, and the checkpoints that are found after a restart.
+    witnesses.offer({ tenant_id: tenantId, chain: CHAIN, tree_size: 5 })
+    await witnesses.run()
+    const restarted = witnessesWith()
+    await restarted.run()
+    expect([witness.requests.length, logged.length, await waiting()]).toEqual([asked, errors, 0])
+    // The log that continues the closed log is cosigned.
+    Object.assign(witness, { trusts: rig.keys.published })
+    expect(await checkpoint(1, restarted)).toBe(1)
+    await restarted.run()
+    expect(await cosigned()).toEqual([1, 3])
   })
 
   test('that do not respond are asked again after a growing delay', async () => {
