@@ -1,6 +1,5 @@
 import { REJECTION_REPORTS_PER_MINUTE } from '../../../shared/spec-limits.ts'
-import type { Clock } from '../../../shared/time.ts'
-import { isoTime } from '../../../shared/time.ts'
+import { type Clock, isoTime } from '../../../shared/time.ts'
 import { createCoalescedTask } from '../../platform/concurrency/coalesced-task.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { insertRows } from '../../platform/db/insert-rows.ts'
