@@ -131,9 +131,9 @@ def time(text):
 
 def check_window(kid, keys, at):
     _, _, start, end = keys[kid]
-    is_first = start == min(key[2] for key in keys.values())
-    check(is_first or time(at) >= start - SLACK, "the key of the signature was not valid yet")
-    check(end is None or time(at) <= end + SLACK, "the key of the signature was not valid any more")
+    is_first, signed = start == min(key[2] for key in keys.values()), time(at)
+    check(is_first or signed >= start - SLACK, "the key of the signature was not valid yet")
+    check(end is None or signed <= end + SLACK, "the key of the signature was not valid any more")
 
 def check_retirement(kids, keys, at):
     ends = [keys[kid][3] for kid in kids]

@@ -1,3 +1,4 @@
+import { REJECTED_KEYS } from '../shared/spec-limits.ts'
 import type { Clock } from '../shared/time.ts'
 import type { Config } from './config/config.ts'
 import { openGateway } from './gateway/room.ts'
@@ -111,6 +112,7 @@ export async function startApp(
       knownPolicies,
       knownShieldPolicies,
       requireFreeLicense,
+      countRejection: records.rejections.counter('authenticated', REJECTED_KEYS),
     })
     const { access, authenticate, isAccepted, findUserNames } = identity
     const safety = open(await openSafety({ ...config, shieldProgram }, { access, masterKey, providers, log }))

@@ -1,7 +1,7 @@
 // The records module: the ledger, and the signed evidence that the ledger stores with each commit.
 import type { Registry } from 'prom-client'
 import { Agent } from 'undici'
-import { EVIDENCE_KEY_CACHE_MS } from '../../shared/spec-limits.ts'
+import { EVIDENCE_KEY_CACHE_MS, PUBLIC_PROOF_RATE } from '../../shared/spec-limits.ts'
 import type { Clock } from '../../shared/time.ts'
 import type { LossCause } from '../../shared/wire/evidence.ts'
 import type { Db } from '../platform/db/db.ts'
@@ -17,6 +17,7 @@ import type { SealedColumn } from '../platform/secrets/sealed-column.ts'
 import type { ChangeDeps } from './audit/change.ts'
 import { masterKeyRoutes } from './audit/master-key-routes.ts'
 import { DEFAULT_EVIDENCE, type EvidenceConfig } from './config.ts'
+import { createRejectionReports, type RejectionReports } from './events/rejections.ts'
 import { chainRoutes } from './evidence/chain-routes.ts'
 import { startComparison } from './evidence/checkpoint-file.ts'
 import { type CheckpointPublisher, createCheckpointPublisher } from './evidence/checkpoint-publisher.ts'
@@ -53,6 +54,8 @@ export type RecordsRoom = {
   onEvents(listener: () => void): void
   /** Notifies the listeners of `onEvents`. Call this after storing events without the ledger. */
   announceEvents(): void
+  /** Counts rejected requests per client address, and reports addresses with many. */
+  rejections: Pick<RejectionReports, 'counter'>
   /**
    * @param access the dependencies of changes in this module, and the lookup of user names; a higher layer provides
    * this lookup
@@ -119,6 +122,7 @@ export async function openRecords(
     onStored: projector.follow,
   })
   const ledger = createLedger({ db, clock, log, sealer, onEvents: announceEvents })
+  const rejections = createRejectionReports({ db, clock, log, announceEvents })
   const retention = createRetention({ db, clock, days: evidence.retentionDays })
   const integrity = createIntegrity({ db, clock, keys: signingKeys })
   const isDoubted = async () =>
@@ -131,6 +135,7 @@ export async function openRecords(
     lostHistory: losses.openCauses,
     onEvents: (listener) => void listeners.push(listener),
     announceEvents,
+    rejections,
     routes: ({ findUserNames, rotation, ...access }) => [
       ...logRoutes({ db, clock, findUserNames }),
       ...receiptRoutes({ db, enabled: receipts }),
@@ -141,7 +146,10 @@ export async function openRecords(
       ...lossRoutes({ ...access, losses }),
       ...signingRoutes({ ...access, signingKeys, checkpoints, keySet }),
       ...masterKeyRoutes({ ...access, rotation }),
-      ...publicEvidenceRoutes({ db, clock, keys: signingKeys, keySet, trustedProxies }),
+      ...publicEvidenceRoutes({
+        ...{ db, clock, keys: signingKeys, keySet, trustedProxies },
+        countRejection: rejections.counter('public_verification', PUBLIC_PROOF_RATE),
+      }),
     ],
     sealedColumns: [PRIVATE_KEY_COLUMN],
     jobs: [
@@ -156,6 +164,7 @@ export async function openRecords(
       },
     ],
     async close() {
+      await rejections.close()
       await ledger.close()
       await projector.close()
       await comparison.close()

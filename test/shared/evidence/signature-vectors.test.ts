@@ -98,6 +98,6 @@ test.each([...WEAK, ...WEAK.map(negative)])(
     const python = pythonVerifiers()
     expect(await python.verdict(['verify_receipt', 'receipt', file, file])).toBe('EXIT 2')
     expect(await python.verdict(['verify_export', folder, '--keys', file])).toBe('EXIT 2')
-    python.end()
+    await python.end()
   },
 )

@@ -1,5 +1,6 @@
 // Runs every verifier on many inputs, each verifier in one process. Starting a process for each input would be too slow.
 import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -9,7 +10,7 @@ import { VERIFIERS } from './export-folder.ts'
 export type Verdict = string
 
 /** A verifier that stays in its process. Its arguments are those of the command line. */
-export type ResidentVerifier = { verdict(args: readonly string[]): Promise<Verdict>; end(): void }
+export type ResidentVerifier = { verdict(args: readonly string[]): Promise<Verdict>; end(): Promise<unknown> }
 
 const PYTHON = `
 import contextlib, io, json, sys
@@ -70,6 +71,9 @@ function resident(command: string, args: string[]): ResidentVerifier {
       if (done) throw new Error(`${command} ended`)
       return value
     },
-    end: () => stdin.end(),
+    end() {
+      stdin.end()
+      return once(child, 'close')
+    },
   }
 }
