@@ -40,6 +40,13 @@ export type ShieldSource = (typeof SHIELD_SOURCES)[number]
 export type ShieldLayer = (typeof SHIELD_LAYERS)[number]
 
 const CATEGORY_NAMES = Object.keys(SHIELD_CATEGORIES) as ShieldCategory[]
+const verdictOfCategory = z.exactOptional(
+  z.enum(SHIELD_VERDICTS, { error: `must be one of ${SHIELD_VERDICTS.join(', ')}` }),
+)
+const CATEGORY_VERDICTS = Object.fromEntries(CATEGORY_NAMES.map((name) => [name, verdictOfCategory])) as Record<
+  ShieldCategory,
+  typeof verdictOfCategory
+>
 
 /** A score from 0 to 100. */
 const score = (name: string) =>
@@ -65,11 +72,10 @@ const policyFields = {
       error: 'thresholds must not descend from log to flag to block',
     })
     .nullable(),
-  categories: z
-    .partialRecord(z.enum(CATEGORY_NAMES), z.enum(SHIELD_VERDICTS), {
-      error: `categories must be an object whose keys are of ${CATEGORY_NAMES.join(', ')} and whose values are of ${SHIELD_VERDICTS.join(', ')}`,
-    })
-    .meta({ description: 'The strictest verdict that a category may get: LOG keeps it from being blocked' }),
+  categories: closedObject(
+    CATEGORY_VERDICTS,
+    `categories must be an object whose keys are of ${CATEGORY_NAMES.join(', ')} and whose values are of ${SHIELD_VERDICTS.join(', ')}`,
+  ).meta({ description: 'The strictest verdict that a category may get: LOG keeps it from being blocked' }),
   scanInput: flag('scanInput'),
   scanRetrieved: flag('scanRetrieved').meta({
     description: 'Passages of knowledge bases, documents in messages, and results and definitions of tools',

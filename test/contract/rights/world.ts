@@ -4,7 +4,7 @@ import { newDelivery } from '../../../src/daemon/webhooks/delivery.ts'
 import { logId } from '../../../src/shared/evidence/entry.ts'
 import { newId } from '../../../src/shared/ids.ts'
 import { addKey, addRole, addTenant, addUser } from '../../accounts.ts'
-import { addEntries, changePayload, newRequestChain, requestPayload } from '../../evidence-rows.ts'
+import { addCheckpoint, addEntries, changePayload, newRequestChain, requestPayload } from '../../evidence-rows.ts'
 import { incidentRow } from '../../incident-rows.ts'
 import { endpointRow } from '../../webhook-rows.ts'
 
@@ -182,7 +182,7 @@ export const addTarget = {
   async coveredReceipt(db: Db, { tenantId, mark }: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
     const chain = newRequestChain()
     const [row] = await addEntries(db, tenantId, chain, [{ payload: requestPayload({ index: mark }) }])
-    await addCheckpoint(db, tenantId, chain, row?.entry_hash ?? '')
+    if (row) await addCheckpoint(db, row)
     return row?.id ?? ''
   },
 
@@ -190,7 +190,7 @@ export const addTarget = {
   async log(db: Db, { tenantId, mark }: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
     const chain = newRequestChain()
     const [row] = await addEntries(db, tenantId, chain, [{ payload: requestPayload({ index: mark }) }])
-    await addCheckpoint(db, tenantId, chain, row?.entry_hash ?? '')
+    if (row) await addCheckpoint(db, row)
     return `${logId(tenantId, chain)}/tile/0/000.p/1`
   },
 
@@ -256,10 +256,4 @@ async function addIndex(db: Db, { tenantId, mark }: Pick<World, 'tenantId' | 'ma
   }
   await db.insertInto('indexes').values(row).execute()
   return row
-}
-
-/** Stores an unsigned checkpoint of a chain with one entry. The root of its tree is the hash of the entry. */
-async function addCheckpoint(db: Db, tenant_id: string, chain: string, root: string): Promise<void> {
-  const row = { tenant_id, chain, tree_size: 1, root, kid: 'none', note: 'a note\n', created_at: CREATED }
-  await db.insertInto('evidence_checkpoints').values(row).execute()
 }
