@@ -31,7 +31,7 @@ import { publicEvidenceRoutes } from './evidence/public-routes.ts'
 import { receiptRoutes } from './evidence/receipt-routes.ts'
 import { createRetention } from './evidence/retention.ts'
 import { createSealer } from './evidence/sealing.ts'
-import { openSigningKeys, PRIVATE_KEY_COLUMN, publishedKeys, type SigningKeys } from './evidence/signing-keys.ts'
+import { openSigningKeys, PRIVATE_KEY_COLUMN, type SigningKeys } from './evidence/signing-keys.ts'
 import { signingRoutes } from './evidence/signing-routes.ts'
 import { checkHistory, rememberFile } from './evidence/start-check.ts'
 import { tileRoutes } from './evidence/tile-routes.ts'
@@ -84,7 +84,7 @@ export async function openRecords(
   const daemonId = await openDaemonId(dataDir)
   const losses = createLosses({ db, clock, log })
   // Before the first key is created and before the first entry is signed, because both would hide a loss.
-  await losses.report(await checkHistory({ db, clock, keys: await publishedKeys(db), file, daemonId }))
+  await losses.report(await checkHistory({ db, clock, file, daemonId }))
   const openCauses = await losses.openCauses()
   if (openCauses.length > 0)
     log.error({ causes: openCauses }, 'history is lost and not acknowledged; run "aigw audit losses"')

@@ -43,6 +43,10 @@ const BOTH = { error: 'an index is assigned to a user or to a group, not to both
 
 const REGION_CHARS = 64
 
+/** A member that clients may send, and that the gateway derives itself (named-endpoints §19). */
+const derived = (name: string, value: string) =>
+  optional(storableText(name).max(500)).meta({ description: `Without effect: it is always ${value}` })
+
 /** The body of POST /indexes. */
 export const CreateIndexRequest = closedObject(
   {
@@ -53,6 +57,8 @@ export const CreateIndexRequest = closedObject(
         'A hint without effect: an index is always in the store of the gateway. Some licences allow only one value',
     }),
     cloud: oneOf('cloud', ['aws', 'gcp']).optional().meta({ description: 'A hint, like `region`' }),
+    sharedIndexName: derived('sharedIndexName', 'the normalised name'),
+    namespace: derived('namespace', 'the namespace that responses show'),
     ...assignable,
   },
   anObject.error,

@@ -162,6 +162,23 @@ describe('audit consistency', () => {
     expect(await offline(await notes('forked', FORK, 5), late)).toMatchObject({ exitCode: 10 })
   })
 
+  test('exits 10 if a larger checkpoint has no proof, even beside a checkpoint that is proven or equal', async () => {
+    const old = await notes('old', LOG, 5)
+    const mixed = await save('mixed', `${noteOf(LOG, 5)}\n${noteOf(LOG, 8)}\n${noteOf(FORK, 12)}`)
+    const { exitCode, stdout } = await offline(old, mixed, '--proof', await proof(5, 8))
+    expect([exitCode, stdout]).toEqual([10, expect.stringContaining('a proof from 5 to 12 is missing')])
+  })
+
+  test('exits 11 if only the keys of an export confirm it', async () => {
+    const old = await notes('old', LOG, 5)
+    serveEvidence(gateway, first(12))
+    const late = join(folder, 'export-own-keys')
+    expect((await audit(['export', late])).exitCode).toBe(0)
+    expect(await audit(['consistency', old, late, '--json'], { AIGW_BASE_URL: gateway.url })).toMatchObject({
+      exitCode: 11,
+    })
+  })
+
   test.each([
     ['a rollback', 12, 5, LOG, 'it was rolled back'],
     ['a fork of the same size', 5, 5, FORK, 'it was forked'],

@@ -958,6 +958,8 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
         description: 'How we work',
         region: 'us-east-1',
         cloud: 'aws',
+        sharedIndexName: name,
+        namespace: `user-${name}`,
         assignedUser: null,
         assignedGroup: groupId,
         indexAccess: 'read',

@@ -9,7 +9,7 @@ import type { CliContext } from '../../context.ts'
 import { CliError, EXIT, usageError } from '../../errors.ts'
 import type { CheckedChain } from '../../evidence/chains.ts'
 import { openExport, readGivenKeys } from '../../evidence/export-reader.ts'
-import { getTrustedKeys, KEYS_OPTION, noteTrust } from '../../evidence/key-set.ts'
+import { getTrustedKeys, KEYS_OPTION, noteTrust, OWN_KEYS } from '../../evidence/key-set.ts'
 import { readCheckpointFiles } from '../../evidence/note-file.ts'
 import { logOf, toPath } from '../../evidence/remembered.ts'
 import { parseJson } from '../../evidence/shapes.ts'
@@ -34,7 +34,7 @@ export function toCommand(context: CliContext): Command {
   return new Command('consistency')
     .description(
       'Verify that each log in NEW extends the same log in OLD. OLD and NEW are exports, or files with checkpoints.\n' +
-        'Needs no gateway if NEW is an export, or with --keys. Exit 0 if all logs only grew, else 10.',
+        'Needs no gateway if NEW is an export, or with --keys. Exit 0 if all logs only grew, else 10. Exit 11 if only\nthe keys of an export confirm it.',
     )
     .argument('<old>', 'the earlier state')
     .argument('<new>', 'the later state')
@@ -54,14 +54,21 @@ async function compare(context: CliContext, old: string, later: string, flags: F
   const output = await context.output()
   output.assertShowable(VIEW)
   const proofs = await Promise.all(flags.proof.map(readProof))
-  const before = (await isFolder(old)) ? await headsOf(context, old, flags) : await notesOf(context, old, flags)
-  const findings = (await isFolder(later))
+  const isExport = { old: await isFolder(old), later: await isFolder(later) }
+  const before = isExport.old ? await headsOf(context, old, flags) : await notesOf(context, old, flags)
+  const findings = isExport.later
     ? await compareWithExport(context, before, later, flags)
     : compareNotes(before, await notesOf(context, later, flags), proofs)
   await output.list(findings, VIEW)
   const bad = findings.find(({ consistent }) => !consistent)
-  if (bad === undefined) return
-  throw new CliError(EXIT.checkFailed, `the log ${bad.log} is not consistent: ${bad.problem}`, { code: 'LOG_FORKED' })
+  if (bad !== undefined)
+    throw new CliError(EXIT.checkFailed, `the log ${bad.log} is not consistent: ${bad.problem}`, { code: 'LOG_FORKED' })
+  if (flags.keys === undefined && (isExport.old || isExport.later)) {
+    throw new CliError(EXIT.ownKeys, `the logs are ${OWN_KEYS}`, {
+      code: 'KEYS_OF_THE_EXPORT',
+      hints: ['Anyone can make such an export. Name keys from another source:  --keys FILE'],
+    })
+  }
 }
 
 const isFolder = async (path: string): Promise<boolean> => {
@@ -142,15 +149,14 @@ function problemOf(
   if (later.length === 0) return `it was rolled back: NEW has no checkpoint of ${old.size} entries or more`
   const same = later.filter(({ size }) => size === old.size)
   if (same.some(({ root }) => root !== old.root)) return `it was forked: ${old.size} entries have two roots`
-  const grown = later.filter(({ size }) => size > old.size)
-  for (const { size, root } of grown) {
+  // Each larger checkpoint needs a proof: one that is proven says nothing about another one.
+  for (const { size, root } of later.filter((checkpoint) => checkpoint.size > old.size)) {
     const given = proofs.filter(({ from, to }) => from === old.size && to === size)
+    if (given.length === 0) return `a proof from ${old.size} to ${size} is missing; give it with --proof`
     const isProven = given.some(({ path }) => verifyConsistency({ ...rootsOf(old, root), newSize: size, path }))
-    if (!isProven && given.length > 0) return `it was forked: the proof from ${old.size} to ${size} does not hold`
-    if (isProven) return null
+    if (!isProven) return `it was forked: the proof from ${old.size} to ${size} does not hold`
   }
-  if (same.length > 0) return null
-  return `a proof from ${old.size} to ${grown[0]?.size} is missing; give it with --proof`
+  return null
 }
 
 const rootsOf = (old: Checkpoint, newRoot: string) => ({

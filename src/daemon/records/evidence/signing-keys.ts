@@ -101,7 +101,7 @@ export async function openSigningKeys(
       const former = await findCurrent(tx)
       await tx
         .updateTable('evidence_keys')
-        .set({ retired_at: isoTime(clock.now()), sealed_private_key: null })
+        .set({ retired_at: await endOfUse(tx, isoTime(clock.now())), sealed_private_key: null })
         .where('retired_at', 'is', null)
         .execute()
       return toPublished(await insertKey(tx, name ?? former?.name ?? `aigw-${randomBytes(6).toString('hex')}`))
@@ -110,6 +110,20 @@ export async function openSigningKeys(
       known = undefined
     },
   }
+}
+
+/**
+ * Returns the end of the validity window of the current key: now, or the time of its last signature if the clock ran
+ * ahead then. Otherwise verifiers would reject genuine entries.
+ */
+async function endOfUse(tx: Db, now: string): Promise<string> {
+  const last = await tx
+    .selectFrom('evidence_commits')
+    .select('created_at')
+    .orderBy('id', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  return last !== undefined && last.created_at > now ? last.created_at : now
 }
 
 /** Returns all keys of the store, current and retired, newest first. */

@@ -1,5 +1,4 @@
 import { CHANGES_CHAIN, logId } from '../../../shared/evidence/entry.ts'
-import type { PublishedKey } from '../../../shared/evidence/keys.ts'
 import type { Checkpoint } from '../../../shared/evidence/note.ts'
 import { type Clock, isoTime } from '../../../shared/time.ts'
 import type { Db } from '../../platform/db/db.ts'
@@ -7,13 +6,13 @@ import { differs, tooShort } from './checkpoint-file.ts'
 import { type NotesByLog, readNotes } from './checkpoint-notes.ts'
 import { type FoundLoss, fileLossId, listLosses, lossOfChain } from './losses.ts'
 import { rootOfChain } from './proofs.ts'
+import { publishedKeys } from './signing-keys.ts'
 import { findCheckpoint, type MeasuredChain, measureChains } from './store.ts'
 
 export type StartCheckDeps = {
   db: Db
   clock: Clock
   /** The keys in the store, before the first key is created. */
-  keys: readonly PublishedKey[]
   /** The checkpoint file, if one is configured. */
   file: string | undefined
   daemonId: string
@@ -26,7 +25,7 @@ export type StartCheckDeps = {
  * contains notes.
  * @throws errors of the store
  */
-export async function checkHistory({ db, clock, keys, file, daemonId }: StartCheckDeps): Promise<FoundLoss[]> {
+export async function checkHistory({ db, clock, file, daemonId }: StartCheckDeps): Promise<FoundLoss[]> {
   // The later comparison reports a file that cannot be read.
   const noted: NotesByLog = file === undefined ? new Map() : await readNotes(file).catch(() => UNREADABLE)
   const chains = await measureChains(db)
@@ -37,10 +36,11 @@ export async function checkHistory({ db, clock, keys, file, daemonId }: StartChe
   }
   found.push(...(await removedChains(db, chains, { noted, daemonId })))
   const closed = new Set(found.map(({ id }) => id))
-  found.push(...(await lossesOfKeys(db, chains, keys)).filter(({ id }) => !closed.has(id)))
+  found.push(...(await lossesOfKeys(db, chains)).filter(({ id }) => !closed.has(id)))
   if (file !== undefined && noted !== UNREADABLE) {
     if (noted.size > 0) await rememberFile(db, { file, daemonId, clock })
-    found.push(...(await lossesOfFile(db, { file, daemonId, noted, isNew: keys.length === 0 && chains.length === 0 })))
+    const isNew = chains.length === 0 && (await publishedKeys(db)).length === 0
+    found.push(...(await lossesOfFile(db, { file, daemonId, noted, isNew })))
   }
   return found
 }
@@ -115,14 +115,12 @@ const lastOf = (noted: NotesByLog, id: string): Checkpoint | undefined =>
  * Finds signatures of keys that are missing from the store. If a key that signed the last entry of a chain is missing,
  * the chain is closed: a verifier that knows the old key would not accept the next entry.
  */
-async function lossesOfKeys(
-  db: Db,
-  chains: readonly MeasuredChain[],
-  keys: readonly PublishedKey[],
-): Promise<FoundLoss[]> {
-  const known = new Set(keys.map(({ kid }) => kid))
+async function lossesOfKeys(db: Db, chains: readonly MeasuredChain[]): Promise<FoundLoss[]> {
   // Ids of commits begin with their time.
   const [oldest, newest] = [await signedCommit(db, 'asc'), await signedCommit(db, 'desc')]
+  // The keys are read after the signatures: another daemon may create a key and sign with it in the meantime.
+  const knownKeys = async () => new Set((await publishedKeys(db)).map(({ kid }) => kid))
+  const known = await knownKeys()
   const missing = [oldest, newest].flatMap((commit) => (commit && !known.has(commit.kid) ? [commit.kid] : []))
   const lost: FoundLoss[] = [...new Set(missing)].map((kid) => ({
     id: `key:${kid}`,
@@ -139,7 +137,7 @@ async function lossesOfKeys(
       .where('chain', '=', chain)
       .where('seq', '=', size - 1)
       .executeTakeFirst()
-    if (head === undefined || head.signature === '' || known.has(head.kid)) continue
+    if (head === undefined || head.signature === '' || (await knownKeys()).has(head.kid)) continue
     const detail = `the key ${head.kid}, which signed the last entry of the chain ${chain}, is missing from the store`
     lost.push(lossOfChain(tenant_id, chain, 'key_missing', detail))
   }
