@@ -14,8 +14,11 @@ import type { SealedColumn } from './sealed-column.ts'
 
 /** How often a daemon on a shared store looks for a rotation. */
 export const ROTATION_LOOK_MS = 2_000
-/** How long each phase lasts on a shared store, so that every daemon has seen it. */
-export const ROTATION_PHASE_MS = 10_000
+/**
+ * How long each phase lasts on a shared store, so that every daemon has seen it. Longer than a transaction that encrypts
+ * a text and then waits for a lock.
+ */
+export const ROTATION_PHASE_MS = 60_000
 
 /** The id of the sealing key, since when it seals, and the running rotation. */
 export type MasterKeyStatus = { id: string; since: string; rotation: MasterKeyRotationRow | undefined }
