@@ -106,9 +106,44 @@ function evidenceRoutes(chain: StoredChain, size = chain.rows.length): Record<st
       message: 'Rotated',
       key: { kid: 'new', name: 'aigw-test', created_at: '2026-01-01T00:00:00.000Z' },
     }),
+    [`GET ${TRANSPARENCY}/losses`]: json(200, {
+      losses: [
+        {
+          id: 'file:checkpoints.txt',
+          cause: 'file_missing',
+          tenant_id: null,
+          chain: null,
+          successor: null,
+          detail: 'checkpoints.txt is missing',
+          found_at: '2026-01-01T00:00:00.000Z',
+          acknowledged_at: '2026-01-02T00:00:00.000Z',
+        },
+      ],
+    }),
+    'GET /api/admin/usage/reconcile': json(200, {
+      success: true,
+      month: '2026-01',
+      receipts: 7,
+      holders: 2,
+      unreadable: 0,
+      truncated: false,
+      differences: [],
+    }),
+    'GET /api/admin/secrets/master-key': json(200, MASTER_KEY),
+    'POST /api/admin/secrets/rotate-master': json(202, MASTER_KEY),
+    'GET /api/external/receipts/jti-1/bundle': (request, response) =>
+      json(200, { success: true, bundle: { receipt: receiptOf(chain, 1), tlog_proof: 'c2sp.org/tlog-proof@v1\n' } })(
+        request,
+        response,
+      ),
     'GET /api/external/receipts/jti-1': (request, response) =>
       json(200, { success: true, receipt: receiptOf(chain, 1) })(request, response),
   }
+}
+
+const MASTER_KEY = {
+  success: true,
+  master_key: { id: '0123456789abcdef', since: '2026-01-01T00:00:00.000Z', rotation: null },
 }
 
 const queryOf = ({ path }: Received): URLSearchParams => new URLSearchParams(path.split('?')[1])
