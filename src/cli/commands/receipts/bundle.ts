@@ -2,6 +2,7 @@
 import { Command } from 'commander'
 import type { CliContext } from '../../context.ts'
 import { fetchBundle } from '../../evidence/receipt-file.ts'
+import { writeTo } from '../../io.ts'
 
 export function toCommand(context: CliContext): Command {
   return new Command('bundle')
@@ -17,5 +18,5 @@ export function toCommand(context: CliContext): Command {
 /** GET /receipts/{bundleId}/bundle. Throws an error with exit code 3 if the receipt is not found. */
 async function showBundle(context: CliContext, bundleId: string): Promise<void> {
   const bundle = await fetchBundle(context, bundleId)
-  context.io.stdout.write(`${JSON.stringify(bundle, undefined, 2)}\n`)
+  await writeTo(context.io.stdout, `${JSON.stringify(bundle, undefined, 2)}\n`)
 }
