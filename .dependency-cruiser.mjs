@@ -28,7 +28,7 @@ const FRONTS = {
     'policies/(enforce|policies)',
     'prompt-shield/resolve',
   ],
-  webhooks: [],
+  webhooks: ['config'],
   metering: ['config', 'rate-limits/rate-limiter', 'usage/(billing|counts|input-tokens|money|payment|period|prices)'],
   records: [
     'audit/change',

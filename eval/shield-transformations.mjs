@@ -52,7 +52,7 @@ const toCamelCase = (text) =>
     .split('\n')
     .map((line) =>
       line
-        .split(/[^\p{L}\p{N}]+/u)
+        .split(/[^\p{L}\p{M}\p{N}]+/u)
         .filter((word) => word !== '')
         .map((word, at) => (at === 0 ? word.toLowerCase() : word[0].toUpperCase() + word.slice(1).toLowerCase()))
         .join(''),

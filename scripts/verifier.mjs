@@ -10,7 +10,8 @@ const pathOf = (name) => fileURLToPath(new URL(`../${name}`, import.meta.url))
 const HEAD = `// Checks an export of evidence: node verify.mjs [DIR] [--keys FILE]
 // It requires only Node.js 20.19 or later, opens no connection, and prints one line for each check.
 // docs/evidence.md of the aigw project describes the format. DIR defaults to the directory of this file.
-// Exit codes: 0 if the export is valid, 1 if it is invalid, 2 if an argument or the file of --keys cannot be used.
+// Exit codes: 0 if the export is valid, 1 if it is invalid, 2 if an argument or the file of --keys cannot be used,
+// 11 if it is consistent, but only by the keys that came with it.
 //
 // Generated from src/cli/evidence/verifier.ts and the modules that it imports: npm run verifier`
 

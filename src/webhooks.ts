@@ -53,13 +53,13 @@ export type VerifiedWebhook = {
  * Verifies the `X-Service-Signature` header of a delivery (spec: Webhook signing), in constant time. One match between
  * any `v1` and any secret suffices, so that secrets can be rotated.
  * @param rawBody the received bytes. If you parse and serialise the body again, its signature no longer matches.
- * @param header the value of `X-Service-Signature`
+ * @param header the value of `X-Service-Signature`. A list, as some frameworks pass for a repeated header, is malformed.
  * @param secrets one or more whole secrets, `whsec_…`. Undefined and empty values are ignored.
  * @throws WebhookVerificationError `missing_secret` if no non-empty secret was passed, or the code of the failed check
  */
 export function verifyWebhook(
   rawBody: string | Uint8Array,
-  header: string | null | undefined,
+  header: string | readonly string[] | null | undefined,
   secrets: string | undefined | readonly (string | undefined)[],
   { toleranceSeconds = SIGNATURE_TOLERANCE_SECONDS, now = Math.floor(Date.now() / 1000) }: VerifyOptions = {},
 ): VerifiedWebhook {
@@ -71,6 +71,11 @@ export function verifyWebhook(
     throw new WebhookVerificationError(
       'missing_secret',
       'No signing secret was passed. Pass the signing secret of the endpoint.',
+    )
+  if (header !== null && header !== undefined && typeof header !== 'string')
+    throw new WebhookVerificationError(
+      'malformed_header',
+      'The X-Service-Signature header is malformed: it must be one text. Pass the value of a single header.',
     )
   const verdict = verify(rawBody, header, usable, { toleranceSeconds, now })
   if (!verdict.valid) throw new WebhookVerificationError(verdict.reason, explain(verdict, toleranceSeconds))

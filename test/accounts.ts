@@ -3,6 +3,7 @@ import { insertSystemRoles } from '../src/daemon/identity/roles/system-roles.ts'
 import type { Db } from '../src/daemon/platform/db/db.ts'
 import { toSearchText } from '../src/daemon/platform/db/list-page.ts'
 import type { Tables } from '../src/daemon/platform/db/tables.ts'
+import { skeletonOf } from '../src/daemon/platform/text/skeleton.ts'
 import { newApiKey, newId } from '../src/shared/ids.ts'
 import type { KeySettings } from '../src/shared/wire/keys.ts'
 import { secretWatch } from './secret-watch.ts'
@@ -14,7 +15,16 @@ export const tenantRow = (given: Partial<Tables['tenants']> = {}): Tables['tenan
   const id = given.id ?? newId()
   const name = given.name ?? `tenant-${id}`
   const search_text = toSearchText(name)
-  return { id, status: 'Active', created_at: CREATED, updated_at: CREATED, search_text, ...given, name }
+  return {
+    id,
+    status: 'Active',
+    created_at: CREATED,
+    updated_at: CREATED,
+    search_text,
+    name_skeleton: skeletonOf(name),
+    ...given,
+    name,
+  }
 }
 
 export function userRow(given: Partial<Tables['users']> & { tenant_id: string }): Tables['users'] {
@@ -33,6 +43,7 @@ export function userRow(given: Partial<Tables['users']> & { tenant_id: string })
     is_verified: 1,
     setup_completed: 1,
     search_text: toSearchText(name, email, username),
+    name_skeleton: skeletonOf(name),
     usage_by_model: 0,
     dollar_limit_nanos: null,
     ...given,
@@ -51,6 +62,7 @@ export function apiKeyRow(
     id,
     name,
     search_text: toSearchText(name),
+    name_skeleton: skeletonOf(name),
     secret_hash: hash('sha256', newApiKey(), 'hex'),
     is_operator: 0,
     created_at: CREATED,
@@ -127,6 +139,7 @@ export async function addRole(
     created_at: CREATED,
     updated_at: CREATED,
     search_text: toSearchText(name, displayName, given.description ?? ''),
+    name_skeleton: skeletonOf(displayName),
     ...given,
     name,
     display_name: displayName,

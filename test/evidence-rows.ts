@@ -2,8 +2,9 @@ import type { Db } from '../src/daemon/platform/db/db.ts'
 import type { EvidenceEntryRow } from '../src/daemon/platform/db/tables.ts'
 import { createMasterKey } from '../src/daemon/platform/secrets/seal.ts'
 import { findHead, linkEntry, signCommit } from '../src/daemon/records/evidence/chains.ts'
-import { openSigningKeys } from '../src/daemon/records/evidence/signing-keys.ts'
+import { openSigningKeys, type Signer } from '../src/daemon/records/evidence/signing-keys.ts'
 import { toCanonicalJson } from '../src/shared/canonical-json.ts'
+import { chainOrigin, checkpointText, signedNote } from '../src/shared/evidence/note.ts'
 import { newBundleId, newId } from '../src/shared/ids.ts'
 import { isoTime, systemClock } from '../src/shared/time.ts'
 import { TEST_MASTER_KEY } from './webhook-rows.ts'
@@ -79,8 +80,7 @@ export async function addEntries(
   chain: string,
   entries: readonly { payload: object; createdAt?: string; id?: string }[],
 ): Promise<EvidenceEntryRow[]> {
-  const options = { masterKey: createMasterKey(TEST_MASTER_KEY), name: undefined, clock: systemClock }
-  const signer = await (await openSigningKeys(db, options)).current()
+  const signer = await signerOf(db)
   const commitId = newId()
   const rows: EvidenceEntryRow[] = []
   let head = await findHead(db, tenantId, chain)
@@ -100,4 +100,25 @@ export async function addEntries(
     .values(signCommit(commitId, rows, signer, systemClock.now()))
     .execute()
   return rows
+}
+
+/** Adds a signed checkpoint of a chain with one entry. The root of its tree is the hash of the entry. */
+export async function addCheckpoint(
+  db: Db,
+  { tenant_id, chain, entry_hash: root }: Pick<EvidenceEntryRow, 'tenant_id' | 'chain' | 'entry_hash'>,
+): Promise<void> {
+  const { kid, name, publicKey, sign } = await signerOf(db)
+  const text = checkpointText({
+    origin: chainOrigin(name, tenant_id, chain),
+    size: 1,
+    root: Buffer.from(root, 'hex').toString('base64'),
+  })
+  const note = signedNote(text, name, publicKey, sign(text))
+  const row = { tenant_id, chain, tree_size: 1, root, kid, note, created_at: isoTime(systemClock.now()) }
+  await db.insertInto('evidence_checkpoints').values(row).execute()
+}
+
+async function signerOf(db: Db): Promise<Signer> {
+  const options = { masterKey: createMasterKey(TEST_MASTER_KEY), name: undefined, clock: systemClock }
+  return (await openSigningKeys(db, options)).current()
 }

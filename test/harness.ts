@@ -95,6 +95,7 @@ export type GatewayOptions = {
   /** By default webhooks may be delivered to loopback addresses, where the tests' receivers listen. */
   webhooks?: Config['webhooks']
   masterKey?: string
+  nextMasterKey?: string
   /** Starts another daemon with the store, key and upstream of this gateway. Close it before this gateway. */
   beside?: Gateway
 }
@@ -279,6 +280,7 @@ function testConfig(place: Place, bootstrapKey: string, upstream: Upstream, opti
     database: place.databaseUrl === undefined ? { kind: 'sqlite' } : { kind: 'postgres', url: place.databaseUrl },
     bootstrapKey,
     masterKey: options.masterKey ?? TEST_MASTER_KEY,
+    nextMasterKey: options.nextMasterKey,
     webhooks: options.webhooks ?? { allowPrivate: true },
     providers: [...(options.providers ?? []), upstreamProvider('test', upstream.url)],
     log: { level: 'silent' },

@@ -1,15 +1,17 @@
 // Checks an export of evidence: node verify.mjs [DIR] [--keys FILE]
 // It requires only Node.js 20.19 or later, opens no connection, and prints one line for each check.
 // docs/evidence.md of the aigw project describes the format. DIR defaults to the directory of this file.
-// Exit codes: 0 if the export is valid, 1 if it is invalid, 2 if an argument or the file of --keys cannot be used.
+// Exit codes: 0 if the export is valid, 1 if it is invalid, 2 if an argument or the file of --keys cannot be used,
+// 11 if it is consistent, but only by the keys that came with it.
 //
 // Generated from src/cli/evidence/verifier.ts and the modules that it imports: npm run verifier
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { createHash, createPublicKey, hash, verify } from 'node:crypto'
+import { isUtf8 } from 'node:buffer'
 import { createReadStream } from 'node:fs'
-import { readFile, readdir } from 'node:fs/promises'
+import { readFile, readdir, realpath } from 'node:fs/promises'
 // src/cli/errors.ts
 /** Failures of the command line, their exit codes and their messages. */
 /** The exit codes of all commands (docs/cli.md, Errors and exit codes). */
@@ -25,6 +27,7 @@ const EXIT = {
   upstream: 8,
   unreachable: 9,
   checkFailed: 10,
+  ownKeys: 11,
   interrupted: 130,
   closedPipe: 141,
   terminated: 143,
@@ -77,6 +80,8 @@ const HASH_PATTERN = /^[0-9a-f]{64}$/
 const isHash = (value) => typeof value === 'string' && HASH_PATTERN.test(value)
 /** Whether the value can be a number of entries, or a position in a tree. */
 const isCount = (value) => Number.isSafeInteger(value) && Number(value) >= 0
+/** Whether a chain contains administrative changes. After a loss of history, `changes-<4 hex>` continues `changes`. */
+const isChangesChain = (chain) => chain === 'changes' || chain.startsWith('changes-')
 /**
  * Joins texts with length prefixes, so that two different lists never give the same bytes. Lengths are in UTF-8 bytes.
  */
@@ -104,6 +109,38 @@ function entryHash(fields, prevHash, payloadHash) {
  */
 const logId = (tenantId, chain) => hash('sha256', netstrings([tenantId, chain]), 'hex').slice(0, 32)
 // src/shared/evidence/keys.ts
+/**
+ * A signature is valid only within the validity window of its key, widened by this time on both sides: clocks of
+ * daemons and witnesses differ, and another daemon may use a retired key for up to two seconds.
+ */
+const KEY_WINDOW_SLACK_MS = 3e5
+/** Returns the validity window of a key: from its creation to its retirement. */
+const windowOf = ({ createdAt, retiredAt }) => ({
+  fromMs: timeOf$1(createdAt) - KEY_WINDOW_SLACK_MS,
+  untilMs: retiredAt === null ? Number.POSITIVE_INFINITY : timeOf$1(retiredAt) + KEY_WINDOW_SLACK_MS,
+})
+/**
+ * Returns the window in which an entry must have been written if this key signed it. The first key of a store also
+ * signs the entries that were written before there were keys, so the window of the oldest key has no beginning.
+ */
+function entryWindowOf(key, keys) {
+  const window = windowOf(key)
+  return keys.every((other) => timeOf$1(other.createdAt) >= timeOf$1(key.createdAt))
+    ? {
+        ...window,
+        fromMs: Number.NEGATIVE_INFINITY,
+      }
+    : window
+}
+/** Whether a time is in the window. A time that is not a number is not. */
+const isWithin = (timeMs, { fromMs, untilMs }) => timeMs >= fromMs && timeMs <= untilMs
+/** Returns a reason if a key was not valid at the time of what it signed. Returns undefined if it was. */
+function validityProblem(kid, keys, at) {
+  const key = keys.find((known) => known.kid === kid)
+  return key !== void 0 && isWithin(timeOf$1(at), entryWindowOf(key, keys))
+    ? void 0
+    : `is signed with the key ${kid}, which was not valid at ${at}`
+}
 /** The error for an invalid key set. */
 var KeySetError = class extends Error {
   name = 'KeySetError'
@@ -127,8 +164,9 @@ function parseKey(json) {
   if (publicKey.length !== 32 || publicKey.toString('base64url') !== x) throw new KeySetError('a key is not 32 bytes')
   if (typeof kid !== 'string' || kid !== keyIdOf(publicKey))
     throw new KeySetError('a kid is not the thumbprint of its key')
+  if (!isStrongPoint(publicKey)) throw new KeySetError(`the key ${kid} is not a canonical point of large order`)
   if (!isSignerName(name)) throw new KeySetError(`the key ${kid} has no valid signer name`)
-  if (typeof createdAt !== 'string' || (retiredAt !== null && typeof retiredAt !== 'string'))
+  if (!isTime(createdAt) || (retiredAt !== null && !isTime(retiredAt)))
     throw new KeySetError(`the key ${kid} has no valid times`)
   return {
     kid,
@@ -138,7 +176,35 @@ function parseKey(json) {
     retiredAt,
   }
 }
+/** The only notation of times in evidence: ISO 8601 in UTC with milliseconds. Verifiers must agree about every text. */
+const TIME$1 = /^[1-9]\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
+/** Returns the milliseconds since 1970 of a time in evidence. Returns NaN for any other notation, or no such time. */
+function timeOf$1(text) {
+  const ms = typeof text === 'string' && TIME$1.test(text) ? Date.parse(text) : NaN
+  return !Number.isNaN(ms) && new Date(ms).toISOString() === text ? ms : NaN
+}
+const isTime = (value) => !Number.isNaN(timeOf$1(value))
+/** The prime of the field of Ed25519 (RFC 8032, section 5.1). */
+const P = 2n ** 255n - 19n
+/** The y coordinate of the points of order 8. Its negative is the other one. */
+const Y_OF_ORDER_8 = 55188659117513257062467267217118295137698188065244968500265048394206261417927n
+/** The y coordinates of all points whose order divides 8. */
+const WEAK_Y = [0n, 1n, P - 1n, Y_OF_ORDER_8, P - Y_OF_ORDER_8]
+/**
+ * Whether a key has its canonical encoding and is not of small order. Under a key of small order, one signature fits
+ * many texts. Implementations of Ed25519 disagree about both kinds of keys.
+ */
+function isStrongPoint(publicKey) {
+  const y = BigInt(`0x${Buffer.from(publicKey).reverse().toString('hex')}`) & (2n ** 255n - 1n)
+  return y < P && !WEAK_Y.includes(y)
+}
 const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value)
+/**
+ * Whether the value is an object with exactly these members. Readers would think that further members are signed, but
+ * the hashes do not cover them.
+ */
+const hasOnly = (value, names) =>
+  isObject(value) && Object.keys(value).length === names.length && names.every((name) => Object.hasOwn(value, name))
 /**
  * Whether the value is a valid signer name in a signature line (C2SP signed-note). A name must not be empty and must
  * not contain white space or a plus.
@@ -217,11 +283,15 @@ function signedNote(text, name, publicKey, signature) {
   return `${text}\n${SIGNATURE_MARK}${name} ${line}\n`
 }
 /**
- * Returns the key's hash in a signature line: the first four bytes of SHA-256 over name, newline, algorithm 1 and the
- * key.
+ * Returns the key's hash in a signature line: the first four bytes of SHA-256 over name, newline, the type of the key
+ * and the key.
  */
-const noteKeyHash = (name, publicKey) =>
-  Buffer.from(hash('sha256', Buffer.concat([Buffer.from(`${name}\n\x01`), publicKey]), 'hex').slice(0, 8), 'hex')
+function keyHashOf(name, publicKey, type) {
+  const bytes = Buffer.concat([Buffer.from(`${name}\n`), Buffer.from([type]), publicKey])
+  return Buffer.from(hash('sha256', bytes, 'hex').slice(0, 2 * KEY_HASH_BYTES), 'hex')
+}
+/** Returns the hash of a key with which a log signs (type 1, Ed25519). */
+const noteKeyHash = (name, publicKey) => keyHashOf(name, publicKey, 1)
 /** The start of each signature line (C2SP signed-note). */
 const SIGNATURE_MARK = '— '
 const KEY_HASH_BYTES = 4
@@ -278,7 +348,7 @@ function decodeBase64(text) {
   const bytes = Buffer.from(text, 'base64')
   return bytes.toString('base64') === text ? bytes : void 0
 }
-/** Like `verifyNote`, but also returns the names of the keys that have signed the note. */
+/** Like `verifyNote`, but also returns the names of the keys that have signed the note, and the keys. */
 function signedNoteOf(note, keys) {
   const { checkpoint, text, signatures } = parseCheckpoint(note)
   const signers = []
@@ -286,14 +356,24 @@ function signedNoteOf(note, keys) {
     const key = keys.find((known) => known.name === name && noteKeyHash(name, known.publicKey).equals(keyHash))
     if (key === void 0) continue
     if (!isSignedBy(key, text, signature)) throw new NoteError(`the signature of ${name} is wrong`)
-    signers.push(name)
+    signers.push(key)
   }
   if (signers.length === 0) throw new NoteError('no trusted key has signed it')
+  const retirements = signers.flatMap(({ retiredAt }) => retiredAt ?? [])
+  const retiredAt = retirements.length < signers.length ? void 0 : retirements.toSorted(byTime).at(-1)
   return {
-    checkpoint,
-    signers,
+    checkpoint:
+      retiredAt === void 0
+        ? checkpoint
+        : {
+            ...checkpoint,
+            retiredAt,
+          },
+    signers: signers.map(({ name }) => name),
+    signedWith: signers,
   }
 }
+const byTime = (one, other) => timeOf$1(one) - timeOf$1(other)
 // src/shared/evidence/commit.ts
 /** Returns the text that the signature of a commit covers. `root` is hex. */
 const commitText = ({ signer, id, tree_size, root }) =>
@@ -430,17 +510,20 @@ var ChainCheck = class {
   #chain
   #keys
   #signaturesAtOnce
-  #roots = /* @__PURE__ */ new Map()
+  #checkpoints = /* @__PURE__ */ new Map()
   #state = {
     tree: new Frontier(),
     head: GENESIS_HASH,
     expunged: 0,
     checkpointsHeld: 0,
     matchedSize: 0,
+    lastAt: '',
   }
   #size = 0
   #firstBad
   #goodCommit
+  /** The window of the key of #goodCommit. Undefined if the key is unknown. */
+  #window
   #signaturesWaiting = 0
   /** This function is called after each signature check. */
   #onChecked = () => {}
@@ -450,8 +533,10 @@ var ChainCheck = class {
     this.#keys = keys
     this.#signaturesAtOnce = signaturesAtOnce
     const originEnd = `/logs/${logId(tenantId, chain)}`
-    for (const { origin, size, root } of checkpoints)
-      if (origin.endsWith(originEnd)) this.#roots.set(size, [...(this.#roots.get(size) ?? []), root])
+    for (const checkpoint of checkpoints) {
+      const { origin, size } = checkpoint
+      if (origin.endsWith(originEnd)) this.#checkpoints.set(size, [...(this.#checkpoints.get(size) ?? []), checkpoint])
+    }
     this.#compareRoots()
   }
   /**
@@ -472,6 +557,7 @@ var ChainCheck = class {
     const state = this.#state
     if (row.payload === null) state.expunged += 1
     state.head = row.entry_hash
+    state.lastAt = row.created_at
     state.tree.append(Buffer.from(row.entry_hash, 'hex'))
     this.#compareRoots()
     const most = this.#signaturesAtOnce
@@ -481,7 +567,7 @@ var ChainCheck = class {
   async finish() {
     await this.#signaturesDownTo(0)
     const size = this.#size
-    const missing = [...this.#roots.keys()].filter((checkpoint) => checkpoint > size).sort((a, b) => a - b)[0]
+    const missing = [...this.#checkpoints.keys()].filter((checkpoint) => checkpoint > size).sort((a, b) => a - b)[0]
     if (this.#firstBad === void 0 && missing !== void 0)
       this.#firstBad = {
         seq: size,
@@ -502,7 +588,7 @@ var ChainCheck = class {
     if (row.tenant_id !== this.#tenantId || row.chain !== this.#chain) return 'it belongs to another chain'
     if (row.seq !== seq) return `it is missing: entry ${row.seq} follows instead`
     if (!HASH_PATTERN.test(row.payload_hash)) return 'its payload_hash is not a hash'
-    if (row.payload === null && this.#chain === 'changes') return 'its payload is missing'
+    if (row.payload === null && isChangesChain(this.#chain)) return 'its payload is missing'
     if (row.payload !== null && payloadHash(row.payload) !== row.payload_hash) return 'its payload was changed'
     return entryHash(row, this.#state.head, row.payload_hash) === row.entry_hash ? void 0 : 'its entry_hash is wrong'
   }
@@ -514,8 +600,12 @@ var ChainCheck = class {
       if (problem !== void 0) return `its commit ${commit.id} ${problem}`
       this.#checkSignature(commit, this.#keys)
       this.#goodCommit = commit
+      const key = this.#keys.find(({ kid }) => kid === commit.kid)
+      this.#window = key && entryWindowOf(key, this.#keys)
     }
-    return commit.leaves[row.leaf_index] === row.entry_hash ? void 0 : `its commit ${commit.id} does not contain it`
+    if (commit.leaves[row.leaf_index] !== row.entry_hash) return `its commit ${commit.id} does not contain it`
+    if (this.#window === void 0 || isWithin(timeOf$1(row.created_at), this.#window)) return void 0
+    return `it is signed with the key ${commit.kid}, which was not valid at ${row.created_at}`
   }
   /**
    * Starts the check of a commit's signature. If the signature is wrong, the report ends at the current row, even if
@@ -551,21 +641,35 @@ var ChainCheck = class {
   #compareRoots() {
     const state = this.#state
     const size = state.tree.size
-    const roots = this.#roots.get(size)
-    if (roots === void 0) return
+    const checkpoints = this.#checkpoints.get(size)
+    if (checkpoints === void 0) return
     const root = state.tree.root().toString('base64')
-    const matching = roots.filter((expected) => expected === root).length
+    const matching = checkpoints.filter((expected) => expected.root === root).length
     state.checkpointsHeld += matching
-    if (matching === roots.length) state.matchedSize = size
-    else {
-      const problem = `the first ${size} entries do not match the checkpoint`
+    const invalid = checkpoints.find(({ retiredAt }) => retiredAt !== void 0 && isLater(state.lastAt, retiredAt))
+    if (matching < checkpoints.length)
       this.#firstBad = {
         seq: state.matchedSize,
+        problem: `the first ${size} entries do not match the checkpoint`,
+      }
+    else if (invalid !== void 0) {
+      const problem = `the checkpoint of ${size} entries is signed with a key that was retired at ${invalid.retiredAt}, before the last of these entries`
+      this.#firstBad = {
+        seq: size - 1,
         problem,
       }
-    }
+    } else state.matchedSize = size
   }
 }
+/** Whether an entry of this time is outside of the window of a key that was retired. */
+const isLater = (at, retiredAt) =>
+  !isWithin(timeOf$1(at), {
+    ...windowOf({
+      createdAt: at,
+      retiredAt,
+    }),
+    fromMs: Number.NEGATIVE_INFINITY,
+  })
 // src/cli/evidence/chains.ts
 /** Verifies one chain of the log. */
 /**
@@ -628,25 +732,61 @@ const exportRoot = (chains) => {
   )
   return treeRoot(Buffer.from(leaves.join(''), 'hex'))
 }
-/** Returns the origin line of the text that is signed for an export. It contains the hash of the manifest. */
-const exportOrigin = (name, manifestSha256) => `${name}/exports/${manifestSha256}`
-// src/cli/output/formats.ts
-/** Returns the value at a dotted path (`users.0.email`), or undefined if the path does not exist. */
-function findAtPath(value, path) {
-  let current = value
-  for (const segment of path.split('.')) {
-    if (typeof current !== 'object' || current === null || !Object.hasOwn(current, segment)) return void 0
-    current = Reflect.get(current, segment)
+/**
+ * Returns the origin line of the text that is signed for an export. It contains the hash of the gateway's statement,
+ * which contains the hash of the manifest.
+ */
+const exportOrigin = (name, statementSha256) => `${name}/exports/${statementSha256}`
+// src/shared/evidence/export-statement.ts
+const STATEMENT = ['version', 'signed_at', 'tenant_id', 'manifest_sha256', 'chains']
+const COUNTS = ['entries', 'size', 'expunged', 'checkpoints']
+const DIGESTS = ['expunged_sha256', 'checkpoints_sha256']
+const isStatement = (json) =>
+  hasOnly(json, STATEMENT) &&
+  json.version === 1 &&
+  typeof json.signed_at === 'string' &&
+  typeof json.tenant_id === 'string' &&
+  isHash(json.manifest_sha256) &&
+  Array.isArray(json.chains) &&
+  json.chains.every(isStatedChain)
+const isStatedChain = (json) =>
+  hasOnly(json, ['chain', ...COUNTS, ...DIGESTS]) &&
+  typeof json.chain === 'string' &&
+  COUNTS.every((name) => isCount(json[name])) &&
+  DIGESTS.every((name) => isHash(json[name]))
+/** Counts lines, and computes the SHA-256 over them. Each line ends with a newline. */
+var LineDigest = class {
+  count = 0
+  #hash = createHash('sha256')
+  add(line) {
+    this.count += 1
+    this.#hash.update(`${line}\n`)
   }
-  return current
+  /** Returns the digest of all lines in hex. Call this method only once. */
+  end() {
+    return this.#hash.digest('hex')
+  }
 }
-// src/cli/api/http-errors.ts
-/** Parses a body as JSON. Returns undefined if it is not JSON. */
-function parseBody(raw) {
-  try {
-    return JSON.parse(Buffer.from(raw).toString())
-  } catch {
-    return
+/** Counts the expunged entries and the checkpoints of one chain, as a statement contains them. */
+var ChainCounts = class {
+  #expunged = new LineDigest()
+  #checkpoints = new LineDigest()
+  /** Call this method for each expunged entry, in the order of the chain. */
+  addExpunged(seq) {
+    this.#expunged.add(String(seq))
+  }
+  /** Call this method for each checkpoint of fewer entries than the export has, in ascending order. Root in base64. */
+  addCheckpoint(size, root) {
+    this.#checkpoints.add(`${size} ${root}`)
+  }
+  /** Call this method only once, after all entries and checkpoints. */
+  end() {
+    return {
+      expunged: this.#expunged.count,
+      expunged_sha256: this.#expunged.end(),
+      checkpoints: this.#checkpoints.count,
+      checkpoints_sha256: this.#checkpoints.end(),
+    }
   }
 }
 // src/shared/evidence/csv.ts
@@ -662,6 +802,16 @@ const toCsvLine = (cells) => `${cells.map(toCell).join(',')}\r\n`
 function toCell(text) {
   const harmless = FORMULA.test(text) ? `'${text}` : text
   return /[",\r\n]/.test(harmless) ? `"${harmless.replaceAll('"', '""')}"` : harmless
+}
+// src/cli/output/formats.ts
+/** Returns the value at a dotted path (`users.0.email`), or undefined if the path does not exist. */
+function findAtPath(value, path) {
+  let current = value
+  for (const segment of path.split('.')) {
+    if (typeof current !== 'object' || current === null || !Object.hasOwn(current, segment)) return void 0
+    current = Reflect.get(current, segment)
+  }
+  return current
 }
 // src/cli/evidence/shapes.ts
 /** Parses a JSON text. Returns undefined for invalid JSON. */
@@ -687,6 +837,28 @@ const isChainRow = (json) =>
   isRowOfChain(json) &&
   Object.keys(json).length === ROW_MEMBERS
 const ROW_MEMBERS = 10
+const COMMIT = /* @__PURE__ */ new Set([
+  'id',
+  'created_at',
+  'kid',
+  'signer',
+  'tree_size',
+  'root',
+  'leaves',
+  'signature',
+])
+/** Whether the value is a commit of an export, without further members. */
+const isCommitOfExport = (json) => isCommit(json) && Object.keys(json).every((name) => COMMIT.has(name))
+/** Whether the value is a checkpoint of an export, without further members. */
+const isCheckpointOfExport = (json) => hasOnly(json, ['chain', 'tree_size', 'note']) && isCheckpointNote(json)
+/**
+ * Whether all texts in a value are valid Unicode. A lone surrogate has the same hash as U+FFFD, so it could replace that
+ * character unnoticed.
+ */
+const isWellFormed = (json) =>
+  typeof json === 'string'
+    ? json.isWellFormed()
+    : typeof json !== 'object' || json === null || Object.values(json).every(isWellFormed)
 const isCommit = (json) =>
   isObject(json) &&
   [json.id, json.kid, json.signer, json.signature].every(isText) &&
@@ -768,10 +940,12 @@ async function readKeyFile(path) {
     ])
   }
 }
+/** The result of a verification that used the keys of the export itself. Its exit code is EXIT.ownKeys. */
+const OWN_KEYS = 'consistent, but only by the keys that came with it'
 // src/cli/evidence/lines.ts
 const NEWLINE$1 = 10
 /**
- * Yields the lines of a file as UTF-8. Only one chunk and one line are in memory. Only a newline ends a line. Node's
+ * Yields the bytes of each line of a file. Only one chunk and one line are in memory. Only a newline ends a line. Node's
  * readline would also split at carriage returns, U+2028 and U+2029, but JSON may contain these characters. The newline
  * after the last line is optional.
  */
@@ -782,17 +956,15 @@ async function* linesOf(path) {
     let from = 0
     for (let end = chunk.indexOf(NEWLINE$1); end >= 0; end = chunk.indexOf(NEWLINE$1, from)) {
       const rest = chunk.subarray(from, end)
-      yield begun.length === 0 ? rest.toString() : Buffer.concat([...begun, rest]).toString()
+      yield begun.length === 0 ? rest : Buffer.concat([...begun, rest])
       begun = []
       from = end + 1
     }
     if (from < chunk.length) begun.push(chunk.subarray(from))
   }
-  if (begun.length > 0) yield Buffer.concat(begun).toString()
+  if (begun.length > 0) yield Buffer.concat(begun)
   return void 0
 }
-// src/cli/evidence/manifest.ts
-/** The manifest of an export, and its signature. */
 /** The files that a manifest covers. */
 const COVERED_FILES = [
   'data.ndjson',
@@ -803,14 +975,14 @@ const COVERED_FILES = [
   'README.txt',
   'verify.mjs',
 ]
-const EXPORT_FILES = [...COVERED_FILES, 'manifest.json', 'manifest.sig']
+const EXPORT_FILES = [...COVERED_FILES, 'manifest.json', 'statement.json', 'manifest.sig']
 /**
- * Returns the reason why the signature of a manifest is invalid, or undefined if a trusted key signed exactly these
- * bytes.
+ * Returns the reason why the signature of an export is invalid, or undefined if a trusted key signed the statement with
+ * this SHA-256.
  */
 function signatureProblem(
   { rowCount, merkleRootOfExport, signingKeyFingerprint },
-  sha256,
+  statementSha256,
   { kid, name, note, signature },
   keys,
 ) {
@@ -820,7 +992,7 @@ function signatureProblem(
   if (kid !== signingKeyFingerprint) return `it names the key ${signingKeyFingerprint}, but is signed with ${kid}`
   const root = Buffer.from(merkleRootOfExport, 'hex').toString('base64')
   const text = checkpointText({
-    origin: exportOrigin(name, sha256),
+    origin: exportOrigin(name, statementSha256),
     size: rowCount,
     root,
   })
@@ -828,17 +1000,23 @@ function signatureProblem(
   if (bytes === void 0 || !isSignedBy(key, text, bytes)) return 'its signature is wrong'
   return note === signedNote(text, name, key.publicKey, bytes) ? void 0 : 'its note does not match its signature'
 }
+const MEMBERS = [
+  ...['version', 'created_at', 'tenant_id', 'chains', 'rowCount'],
+  ...['merkleRootOfExport', 'signingKeyFingerprint', 'files'],
+]
+const CHAIN = ['chain', 'size', 'head', 'root']
+const FILE = ['name', 'sha256', 'bytes']
 /** Whether the value has the form of a manifest and lists each file of an export once. */
 function isManifest(json) {
-  if (!isObject(json) || !Array.isArray(json.chains) || !Array.isArray(json.files)) return false
+  if (!hasOnly(json, MEMBERS) || !Array.isArray(json.chains) || !Array.isArray(json.files)) return false
   const { version, created_at, tenant_id, rowCount, merkleRootOfExport, signingKeyFingerprint } = json
   const texts = [created_at, tenant_id, merkleRootOfExport, signingKeyFingerprint]
-  if (version !== 1 || !isCount(rowCount) || !texts.every(isText)) return false
+  if (version !== 2 || !isCount(rowCount) || !texts.every(isText)) return false
   const chains = json.chains.every(
-    (chain) => isObject(chain) && isCount(chain.size) && [chain.chain, chain.head, chain.root].every(isText),
+    (chain) => hasOnly(chain, CHAIN) && isCount(chain.size) && [chain.chain, chain.head, chain.root].every(isText),
   )
   const files = json.files.every(
-    (file) => isObject(file) && isCount(file.bytes) && [file.name, file.sha256].every(isText),
+    (file) => hasOnly(file, FILE) && isCount(file.bytes) && [file.name, file.sha256].every(isText),
   )
   if (!chains || !files || !isSorted(json.chains.map(({ chain }) => chain))) return false
   return (
@@ -850,7 +1028,57 @@ function isManifest(json) {
 }
 /** Whether the names are sorted by code units and contain no duplicates. */
 const isSorted = (names) => names.every((name, at) => at === 0 || (names[at - 1] ?? '') < name)
-const isManifestSignature = (json) => isObject(json) && [json.kid, json.name, json.note, json.signature].every(isText)
+const isManifestSignature = (json) =>
+  hasOnly(json, ['kid', 'name', 'note', 'signature']) && Object.values(json).every(isText)
+// src/cli/evidence/statement.ts
+/** Compares an export with the gateway's statement about it. */
+/** Returns the reason why a statement does not belong to a manifest, or undefined if it does. */
+function statementProblem(statement, manifest, manifestSha256) {
+  if (statement.manifest_sha256 !== manifestSha256) return 'statement.json belongs to another manifest'
+  if (statement.tenant_id !== manifest.tenant_id) return 'statement.json belongs to another tenant'
+  const stated = statement.chains.filter(({ size }) => size > 0)
+  return stated.length === manifest.chains.length &&
+    manifest.chains.every(({ chain, size }, at) => stated[at]?.chain === chain && stated[at].size === size)
+    ? void 0
+    : 'the chains of statement.json differ from the manifest'
+}
+/** The expunged entries and the checkpoints of an export, counted while the export is read or written. */
+var ExportCounts = class {
+  #chains = /* @__PURE__ */ new Map()
+  #of(chain) {
+    const known = this.#chains.get(chain)
+    if (known !== void 0) return known
+    const counts = new ChainCounts()
+    this.#chains.set(chain, counts)
+    return counts
+  }
+  addRow({ chain, seq, payload }) {
+    if (payload === null) this.#of(chain).addExpunged(seq)
+  }
+  /** `entries` is the size of the chain in the export. The statement contains only checkpoints of fewer entries. */
+  addCheckpoint(chain, entries, { size, root }) {
+    if (size < entries) this.#of(chain).addCheckpoint(size, root)
+  }
+  /** Returns the first difference from the statement, or undefined. Call this method only once, at the end. */
+  problem({ chains }) {
+    for (const stated of chains) {
+      const found = this.#of(stated.chain).end()
+      const problem = expungedProblem(stated, found) ?? checkpointsProblem(stated, found)
+      if (problem !== void 0) return problem
+    }
+  }
+}
+function expungedProblem(stated, found) {
+  if (stated.expunged_sha256 === found.expunged_sha256 && stated.expunged === found.expunged) return void 0
+  const ofChain = `${found.expunged} entries of chain ${stated.chain} have no payload`
+  if (stated.expunged !== found.expunged)
+    return `${ofChain}, but ${stated.expunged} had none in the gateway's store when it signed the export`
+  return `${ofChain}, but in the gateway's store others had none when it signed the export`
+}
+function checkpointsProblem(stated, found) {
+  if (stated.checkpoints_sha256 === found.checkpoints_sha256 && stated.checkpoints === found.checkpoints) return void 0
+  return `chain ${stated.chain} has ${found.checkpoints} checkpoints of fewer entries in the export, but ${stated.checkpoints} ${stated.checkpoints === found.checkpoints ? 'others ' : ''}in the gateway's store when it signed the export`
+}
 // src/cli/evidence/export-reader.ts
 /** Reads and verifies an export. */
 /** The error for an invalid export. Its exit code is 10. `what` is the message without hints. */
@@ -867,50 +1095,80 @@ var ExportViolated = class extends CliError {
  * trusts the keys in the export.
  */
 async function openExport(folder, given, report = () => {}) {
-  const [bytes, signature] = await Promise.all(
-    ['manifest.json', 'manifest.sig'].map((name) =>
-      readFile(join(folder, name)).catch(failedToRead(join(folder, name))),
-    ),
+  const [bytes = NO_BYTES, signature = NO_BYTES, stated = NO_BYTES] = await Promise.all(
+    ['manifest.json', 'manifest.sig', 'statement.json'].map((name) => readPart(folder, name)),
   )
-  const trusted = given ? fixedKeys(given.keys, 'file') : fixedKeys(await readOwnKeys(folder), 'export')
-  report('keys', given ? `of ${given.file}` : 'of the export itself; --keys FILE trusts those of a file')
-  const [manifest, signed] = [bytes, signature].map((read) => parseWhole(read ?? Buffer.of()))
-  if (isObject(manifest) && manifest.version !== 1) throw new ExportViolated('manifest.json is of another version')
+  const own = given === void 0 || (await isOwnKeyFile(folder, given.file))
+  const trusted = given
+    ? fixedKeys(given.keys, own ? 'export' : 'file')
+    : fixedKeys(await readOwnKeys(folder), 'export')
+  report('keys', own ? 'of the export itself; --keys FILE trusts those of a file' : `of ${given.file}`)
+  const [manifest, signed, statement] = [bytes, signature, stated].map(parseWhole)
+  if (isObject(manifest) && manifest.version !== 2) throw new ExportViolated('manifest.json is of another version')
   if (!isManifest(manifest)) throw new ExportViolated('manifest.json is not a manifest')
   if (!isManifestSignature(signed)) throw new ExportViolated('manifest.sig is not a signature')
-  const problem = signatureProblem(
-    manifest,
-    createHash('sha256')
-      .update(bytes ?? '')
-      .digest('hex'),
-    signed,
-    trusted.keys,
-  )
+  if (!isStatement(statement)) throw new ExportViolated('statement.json is not a statement')
+  const problem =
+    signatureProblem(manifest, sha256Of(stated), signed, trusted.keys) ??
+    statementProblem(statement, manifest, sha256Of(bytes)) ??
+    validityProblem(signed.kid, trusted.keys, statement.signed_at)
   if (problem !== void 0) throw new ExportViolated(problem)
   report('manifest', `signed by ${signed.name}, made at ${manifest.created_at} by the clock of its maker`)
+  report('statement', `made by the gateway at ${statement.signed_at} by its own clock`)
   report('key fingerprint', signed.kid)
   await assertFiles(folder, manifest)
   report('files', `${manifest.files.length} files as they were written`)
   assertRoot(manifest)
   report('root of the export', manifest.merkleRootOfExport)
   const csv = new CsvCheck(manifest)
+  const counts = new ExportCounts()
   const { source, assertRead } = toSource(folder, manifest)
   return {
     manifest,
+    statement,
     source,
     trusted,
-    onRow: ({ row }) => csv.add(row),
+    onRow({ row }) {
+      csv.add(row)
+      counts.addRow(row)
+    },
     async assertEnd(checked) {
       await assertRead()
       assertRoots(manifest, checked)
       csv.end()
+      await countCheckpoints(folder, manifest, counts)
+      const missing = counts.problem(statement)
+      if (missing !== void 0) throw new ExportViolated(missing)
     },
   }
 }
-/** Parses a file as JSON. Returns undefined for invalid JSON and for duplicate members. */
+const NO_BYTES = Buffer.of()
+const sha256Of = (bytes) => createHash('sha256').update(bytes).digest('hex')
+/** A missing statement makes an export invalid. A folder without the other two files is not an export. */
+async function readPart(folder, name) {
+  const path = join(folder, name)
+  const bytes = readFile(path)
+  return name === 'statement.json' ? bytes.catch(() => NO_BYTES) : bytes.catch(failedToRead(path))
+}
+/** Whether the caller named the key file of the export itself: its keys prove no more than without the option. */
+async function isOwnKeyFile(folder, file) {
+  const [own, named] = await Promise.all(
+    [join(folder, 'keys.json'), file].map((path) => realpath(path).catch(() => path)),
+  )
+  return own === named
+}
+/** The notes must be verified before. */
+async function countCheckpoints(folder, { chains }, counts) {
+  const sizes = new Map(chains.map(({ chain, size }) => [chain, size]))
+  for await (const { chain, note } of valuesOf(folder, 'checkpoints.ndjson', isCheckpointOfExport))
+    counts.addCheckpoint(chain, sizes.get(chain) ?? 0, parseCheckpoint(note).checkpoint)
+}
+/** Parses a file as JSON. Returns undefined for invalid JSON, invalid UTF-8 and duplicate members. */
 function parseWhole(bytes) {
-  const value = parseBody(bytes)
-  return value === void 0 || hasDoubledMember(bytes.toString()) ? void 0 : value
+  if (!isUtf8(bytes)) return void 0
+  const text = bytes.toString()
+  const value = parseJson(text)
+  return value === void 0 || hasDoubledMember(text) ? void 0 : value
 }
 /** Throws a usage error if the file contains no keys. */
 const readGivenKeys = async (file) =>
@@ -961,7 +1219,7 @@ function assertRoot({ chains, rowCount, merkleRootOfExport }) {
  */
 function toSource(folder, { tenant_id: tenantId, chains }) {
   const rows = valuesOf(folder, 'data.ndjson', isChainRow)
-  const commits = valuesOf(folder, 'commits.ndjson', isCommit)
+  const commits = valuesOf(folder, 'commits.ndjson', isCommitOfExport)
   let commit
   const source = {
     tenantId,
@@ -978,7 +1236,7 @@ function toSource(folder, { tenant_id: tenantId, chains }) {
       }
     },
     async *checkpoints({ chain }) {
-      for await (const checkpoint of valuesOf(folder, 'checkpoints.ndjson', isCheckpointNote))
+      for await (const checkpoint of valuesOf(folder, 'checkpoints.ndjson', isCheckpointOfExport))
         if (checkpoint.chain === chain) yield checkpoint
     },
   }
@@ -987,7 +1245,7 @@ function toSource(folder, { tenant_id: tenantId, chains }) {
     if (!(await rows.next()).done) throw new ExportViolated('data.ndjson has more entries than its manifest')
     if (!(await commits.next()).done) throw new ExportViolated('commits.ndjson has more commits than its entries need')
     const known = new Set(chains.map(({ chain }) => chain))
-    for await (const { chain } of valuesOf(folder, 'checkpoints.ndjson', isCheckpointNote))
+    for await (const { chain } of valuesOf(folder, 'checkpoints.ndjson', isCheckpointOfExport))
       if (!known.has(chain))
         throw new ExportViolated(`checkpoints.ndjson names the unknown chain ${JSON.stringify(chain)}`)
   }
@@ -1004,8 +1262,9 @@ async function* valuesOf(folder, name, isRow) {
   let at = 0
   for await (const line of linesOf(join(folder, name))) {
     at += 1
-    const row = parseJson(line)
-    const isCanonical = JSON.stringify(row) === line
+    const text = isUtf8(line) ? line.toString() : ''
+    const row = parseJson(text)
+    const isCanonical = JSON.stringify(row) === text && isWellFormed(row)
     if (!isRow(row) || !isCanonical) throw new ExportViolated(`line ${at} of ${name} is invalid`)
     yield row
   }
@@ -1078,21 +1337,313 @@ const violationsOf = (checked) =>
       }),
     ]
   })
+// src/shared/evidence/cosignature.ts
+/** The window of a key without limits. */
+const ALWAYS = {
+  fromMs: Number.NEGATIVE_INFINITY,
+  untilMs: Number.POSITIVE_INFINITY,
+}
+const TIMESTAMP_BYTES = 8
+/** The length of a cosignature: a timestamp and an Ed25519 signature. */
+const COSIGNATURE_BYTES = 72
+/** Returns the text that a witness signs (C2SP tlog-cosignature): the time, and the text of the checkpoint. */
+const cosignatureText = (timeSeconds, checkpointText) => `cosignature/v1\ntime ${timeSeconds}\n${checkpointText}`
+/** Whether a signature line names this key. */
+const isOfKey = ({ name, keyHash }, key) => name === key.name && keyHash.equals(key.keyHash)
+/**
+ * Returns the time of a cosignature in milliseconds since 1970. Returns undefined unless the key has signed this text.
+ */
+function cosignedAtMs({ signature }, text, key) {
+  if (signature.length !== COSIGNATURE_BYTES) return void 0
+  const timeSeconds = Number(signature.readBigUInt64BE())
+  if (!Number.isSafeInteger(timeSeconds * 1e3)) return void 0
+  return isSignedBy(key, cosignatureText(timeSeconds, text), signature.subarray(TIMESTAMP_BYTES))
+    ? timeSeconds * 1e3
+    : void 0
+}
+// src/shared/evidence/verifier-key.ts
+/** The type byte of a key in signed notes: a log signs with Ed25519, a witness cosigns with timestamps. */
+const KEY_TYPE = {
+  log: 1,
+  witness: 4,
+}
+/** The error for a text that is not a verifier key. */
+var VerifierKeyError = class extends Error {
+  name = 'VerifierKeyError'
+}
+/**
+ * Parses the verifier key of a witness: type 4, Ed25519 with timestamps (C2SP tlog-cosignature).
+ * @throws VerifierKeyError
+ */
+function parseWitnessKey(text) {
+  const [, name = '', hash = '', base64 = ''] = /^([^+\s\p{Cc}]{1,256})\+([0-9a-f]{8})\+(\S{1,2048})$/u.exec(text) ?? []
+  if (name === '') throw new VerifierKeyError('must be <name>+<hash>+<key>, as the witness publishes it')
+  const bytes = decodeBase64(base64)
+  const [type = 0] = bytes ?? []
+  if (bytes === void 0 || type !== KEY_TYPE.witness || bytes.length !== 33)
+    throw new VerifierKeyError('must be the key of a witness: Ed25519 cosignatures (type 4)')
+  const publicKey = bytes.subarray(1)
+  if (!isStrongPoint(publicKey)) throw new VerifierKeyError('is not a canonical point of large order')
+  const keyHash = keyHashOf(name, publicKey, type)
+  if (keyHash.toString('hex') !== hash) throw new VerifierKeyError('has a hash that does not match its name and key')
+  return {
+    name,
+    keyHash,
+    type,
+    publicKey,
+  }
+}
+// src/shared/evidence/witness-policy.ts
+/** The error for a text that is not a policy. The message names the line. */
+var WitnessPolicyError = class extends Error {
+  name = 'WitnessPolicyError'
+}
+/** The maximum number of lines of a policy. */
+const MAX_LINES = 1e3
+const NONE = 'none'
+/**
+ * Parses a policy in the format of C2SP tlog-policy: lines `witness`, `group` and `quorum`. The line
+ * `valid <witness> <from> <until>` is an extension: it limits the times at which a key may cosign; `-` means no limit.
+ * Lines `log` are rejected, because the keys of the log come from the key set.
+ * @throws WitnessPolicyError
+ */
+function parseWitnessPolicy(text) {
+  const witnesses = /* @__PURE__ */ new Map()
+  const groups = /* @__PURE__ */ new Map()
+  const grouped = /* @__PURE__ */ new Set()
+  let quorum
+  const isDefined = (name) => witnesses.has(name) || groups.has(name)
+  function addName(name) {
+    if (name === void 0) throw new WitnessPolicyError('a name is missing')
+    if (name === NONE || isDefined(name)) throw new WitnessPolicyError(`the name ${name} is already in use`)
+    return name
+  }
+  function addWitness([name, key = '', , ...others]) {
+    if (others.length > 0) throw new WitnessPolicyError('a witness has a name, a key, and at most a URL')
+    const added = addName(name)
+    const parsed = parseWitnessKey(key)
+    if ([...witnesses.values()].some(({ publicKey }) => publicKey.equals(parsed.publicKey)))
+      throw new WitnessPolicyError('two witnesses have the same key')
+    witnesses.set(added, {
+      ...parsed,
+      window: ALWAYS,
+    })
+  }
+  function addGroup([name, threshold = '', ...members]) {
+    const added = addName(name)
+    const unknown = members.find((member) => !isDefined(member))
+    if (members.length === 0) throw new WitnessPolicyError(`the group ${added} has no members`)
+    if (unknown !== void 0) throw new WitnessPolicyError(`${unknown} is not defined on an earlier line`)
+    for (const member of members) {
+      if (grouped.has(member)) throw new WitnessPolicyError(`${member} is already a member of a group`)
+      grouped.add(member)
+    }
+    groups.set(added, {
+      threshold: thresholdOf(threshold, members.length),
+      members,
+    })
+  }
+  function limit([name = '', from = '', until = '', ...others]) {
+    const witness = witnesses.get(name)
+    if (witness === void 0 || others.length > 0)
+      throw new WitnessPolicyError('valid has the name of a witness on an earlier line, and two times')
+    witnesses.set(name, {
+      ...witness,
+      window: parseWindow(from, until),
+    })
+  }
+  const lines = text.split('\n')
+  if (lines.length > MAX_LINES) throw new WitnessPolicyError(`it has more than ${MAX_LINES} lines`)
+  for (const [index, line] of lines.entries()) {
+    const [keyword, ...words] = line.split(/[ \t]+/).filter((word) => word !== '')
+    if (keyword === void 0 || keyword.startsWith('#')) continue
+    try {
+      if (keyword === 'witness') addWitness(words)
+      else if (keyword === 'group') addGroup(words)
+      else if (keyword === 'valid') limit(words)
+      else if (keyword === 'quorum') {
+        const [name = '', ...others] = words
+        if (quorum !== void 0) throw new WitnessPolicyError('there may be only one quorum')
+        if (others.length > 0 || (name !== NONE && !isDefined(name)))
+          throw new WitnessPolicyError('quorum names one witness or group of an earlier line')
+        quorum = name
+      } else if (keyword === 'log')
+        throw new WitnessPolicyError('remove the log: its keys come from the key set of the gateway')
+      else throw new WitnessPolicyError(`unknown keyword ${keyword}`)
+    } catch (error) {
+      if (!(error instanceof WitnessPolicyError || error instanceof VerifierKeyError)) throw error
+      throw new WitnessPolicyError(`line ${index + 1}: ${error.message}`)
+    }
+  }
+  if (quorum === void 0) throw new WitnessPolicyError('it has no quorum')
+  return {
+    witnesses,
+    groups,
+    quorum,
+  }
+}
+function thresholdOf(text, members) {
+  if (text === 'all') return members
+  if (text === 'any') return 1
+  const threshold = /^[1-9]\d{0,3}$/.test(text) ? Number(text) : NaN
+  if (threshold <= members) return threshold
+  throw new WitnessPolicyError(`a group needs all, any, or a number from 1 to ${members}`)
+}
+/** Parses the two times of a window. `-` means no limit. @throws WitnessPolicyError */
+function parseWindow(from, until) {
+  const [fromMs, untilMs] = [timeOf(from, ALWAYS.fromMs), timeOf(until, ALWAYS.untilMs)]
+  if (fromMs < untilMs)
+    return {
+      fromMs,
+      untilMs,
+    }
+  throw new WitnessPolicyError('the second time must be after the first')
+}
+/** ISO 8601 with seconds and `Z`. Other notations would depend on the time zone. */
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{3})?Z$/
+function timeOf(text, unlimited) {
+  if (text === '-') return unlimited
+  const ms = TIME.test(text) ? Date.parse(text) : NaN
+  if (Number.isNaN(ms)) throw new WitnessPolicyError('a time must have the form 2026-01-31T12:00:00Z, or be -')
+  return ms
+}
+/**
+ * Returns the checkpoint of a note if one of the keys has signed it, and enough witnesses have cosigned it. A
+ * cosignature counts only if it is not from the future, is within the window of the witness's key, and is within the
+ * window of a key with which the log signed: its time is the only proven time of that signature.
+ * @throws NoteError
+ */
+function cosignedNoteOf(note, { keys, policy, nowMs }) {
+  const { checkpoint, signedWith } = signedNoteOf(note, keys)
+  const { text, signatures } = parseCheckpoint(note)
+  const cosigners = /* @__PURE__ */ new Set()
+  for (const [name, witness] of policy.witnesses)
+    for (const line of signatures.filter((signature) => isOfKey(signature, witness))) {
+      const atMs = cosignedAtMs(line, text, witness)
+      if (atMs === void 0) throw new NoteError(`the cosignature of ${name} is wrong`)
+      if (
+        atMs <= nowMs + 3e5 &&
+        isWithin(atMs, witness.window) &&
+        signedWith.some((key) => isWithin(atMs, windowOf(key)))
+      )
+        cosigners.add(name)
+    }
+  if (!isMet(policy, policy.quorum, cosigners)) {
+    const found = [...cosigners].join(', ') || 'no witness'
+    throw new NoteError(`it lacks cosignatures: ${requirementOf(policy)}; valid ones are of ${found}`)
+  }
+  return {
+    checkpoint,
+    cosigners: [...cosigners],
+  }
+}
+/** Whether a witness has cosigned, or enough members of a group have. */
+function isMet({ groups, ...policy }, name, cosigners) {
+  if (name === NONE) return true
+  const group = groups.get(name)
+  if (group === void 0) return cosigners.has(name)
+  return (
+    group.members.filter((member) =>
+      isMet(
+        {
+          groups,
+          ...policy,
+        },
+        member,
+        cosigners,
+      ),
+    ).length >= group.threshold
+  )
+}
+/** Describes a policy: `2 of w1, w2, w3 must cosign`. */
+function requirementOf({ groups, quorum }) {
+  const group = groups.get(quorum)
+  return group ? `${group.threshold} of ${group.members.join(', ')} must cosign` : `${quorum} must cosign`
+}
+// src/cli/evidence/witnessing.ts
+/** Demands that witnesses have cosigned checkpoints. */
+/** The maximum size of a policy file. */
+const POLICY_CHARS = 1048576
+/** Returns the policy in a file. Throws a usage error if the file contains no policy. */
+async function readPolicy(path) {
+  if (path === void 0) return void 0
+  try {
+    const text = await readFile(path, 'utf8')
+    if (text.length > POLICY_CHARS) throw new Error('it is too large')
+    return parseWitnessPolicy(text)
+  } catch (error) {
+    throw usageError(`${path} is not a policy: ${error instanceof Error ? error.message : error}`, [
+      'A policy has lines such as:  witness w1 <verifier key>  and  quorum w1',
+    ])
+  }
+}
+/** Finds the largest checkpoint of each chain whose cosignatures satisfy a policy. */
+var Witnessing = class {
+  #policy
+  #keys
+  #nowMs
+  #sizes = /* @__PURE__ */ new Map()
+  /** The reason why the last checkpoint of a chain does not satisfy the policy. */
+  #problems = /* @__PURE__ */ new Map()
+  constructor(policy, keys, nowMs = Date.now()) {
+    this.#policy = policy
+    this.#keys = keys
+    this.#nowMs = nowMs
+  }
+  /** Adds a checkpoint. The caller must have verified that the gateway signed it and that it belongs to the chain. */
+  add({ chain, tree_size, note }) {
+    try {
+      cosignedNoteOf(note, {
+        keys: this.#keys,
+        policy: this.#policy,
+        nowMs: this.#nowMs,
+      })
+      this.#sizes.set(chain, Math.max(tree_size, this.#sizes.get(chain) ?? 0))
+    } catch (error) {
+      if (!(error instanceof NoteError)) throw error
+      this.#problems.set(chain, error.message)
+    }
+  }
+  /** Throws an error with exit code 10 if a chain with entries has no such checkpoint. */
+  assertCosigned(heads) {
+    const bare = heads.find(({ chain, size }) => size > 0 && !this.#sizes.has(chain))
+    if (bare === void 0) return
+    const why = this.#problems.get(bare.chain) ?? 'it has no checkpoint'
+    const message = `no checkpoint of chain ${bare.chain} satisfies the policy: ${why}`
+    throw new CliError(EXIT.checkFailed, message, { code: 'COSIGNATURES_MISSING' })
+  }
+  /** Describes how many entries the cosigned checkpoints cover. */
+  coverage(heads) {
+    const total = heads.reduce((sum, { size }) => sum + size, 0)
+    return `cosigned checkpoints cover ${heads.reduce((sum, { chain, size }) => sum + Math.min(size, this.#sizes.get(chain) ?? 0), 0)} of ${total} entries`
+  }
+}
 // src/cli/evidence/verifier.ts
-const USAGE = `Usage: node verify.mjs [DIR] [--keys FILE]
+const USAGE = `Usage: node verify.mjs [DIR] [--keys FILE] [--policy FILE]
 
   DIR          the export; default: the directory of this file
   --keys FILE  trust the keys of this file, a copy of the gateway's /.well-known/aigw-keys.json;
                default: the keys of the export, which anyone could have made
+  --policy FILE  demand cosignatures of a checkpoint of every chain; FILE names the witnesses (C2SP tlog-policy)
   --help       show this text
 
-Exit codes: 0 the export is valid, 1 it is invalid, 2 an argument or the key file cannot be used.
+Exit codes: 0 the export is valid, 1 it is invalid, 2 an argument or the key file cannot be used,
+11 it is consistent, but only by the keys that came with it.
 `
 /**
  * The checks, in the order in which they run. If the verification fails, the first check without a result is reported
  * as failed.
  */
-const CHECKS = ['keys', 'manifest', 'key fingerprint', 'files', 'root of the export', 'checkpoints', 'entries']
+const CHECKS = [
+  'keys',
+  'manifest',
+  'statement',
+  'key fingerprint',
+  'files',
+  'root of the export',
+  'checkpoints',
+  'entries',
+]
 /** The error for an invalid argument. */
 var ArgumentError = class extends Error {}
 /** Escapes text from the files, because control characters in it could control the terminal. */
@@ -1101,11 +1652,13 @@ const say = (line) => process.stdout.write(`${harmless(line)}\n`)
 const messageOf = (error) => (error instanceof Error ? error.message : String(error))
 /** Rejects unknown flags. If a misspelt --keys were ignored, a forged export would be verified with its own keys. */
 function readArguments(args) {
+  const file = {
+    type: 'string',
+    multiple: true,
+  }
   const options = {
-    keys: {
-      type: 'string',
-      multiple: true,
-    },
+    keys: file,
+    policy: file,
     help: {
       type: 'boolean',
       short: 'h',
@@ -1118,15 +1671,21 @@ function readArguments(args) {
       allowPositionals: true,
     }),
   )
-  const { keys: keyFiles = [], help = false } = values
-  if (keyFiles.length > 1) throw new ArgumentError('--keys was given more than once; name one file.')
-  if (keyFiles[0] === '') throw new ArgumentError('--keys was given without a file; name one.')
+  const { keys: keyFiles = [], policy: policyFiles = [], help = false } = values
+  for (const [name, files] of [
+    ['--keys', keyFiles],
+    ['--policy', policyFiles],
+  ]) {
+    if (files.length > 1) throw new ArgumentError(`${name} was given more than once; name one file.`)
+    if (files[0] === '') throw new ArgumentError(`${name} was given without a file; name one.`)
+  }
   if (positionals.length > 1)
     throw new ArgumentError(`One directory is checked at a time, not ${positionals.join(' and ')}.`)
   if (positionals[0] === '') throw new ArgumentError('The name of the directory is empty; name one, or leave it out.')
   return {
     folder: positionals[0] ?? dirname(fileURLToPath(import.meta.url)),
     keyFile: keyFiles[0],
+    policyFile: policyFiles[0],
     help,
   }
 }
@@ -1148,13 +1707,25 @@ async function readKeys(file) {
     )
   }
 }
-/** Checks the whole export in constant memory. Throws an error at the first fault. */
-async function checkExport(folder, given, report) {
-  const { manifest, source, trusted, onRow, assertEnd } = await openExport(folder, given, report)
+async function readPolicyFile(file) {
+  try {
+    return await readPolicy(file)
+  } catch (error) {
+    throw new ArgumentError(`--policy cannot be used: ${messageOf(error)}`)
+  }
+}
+/** Checks the whole export in constant memory. Returns the source of the keys. Throws an error at the first fault. */
+async function checkExport(folder, { keys: given, policy }, report) {
+  const { manifest, statement, source, trusted, onRow, assertEnd } = await openExport(folder, given, report)
   const { tenantId, heads } = source
   const checkpoints = []
+  const witnessing = policy && new Witnessing(policy, trusted.keys)
   for (const head of heads)
-    for await (const note of source.checkpoints(head)) checkpoints.push(await checkedNote(note, tenantId, trusted))
+    for await (const note of source.checkpoints(head)) {
+      checkpoints.push(await checkedNote(note, tenantId, trusted))
+      witnessing?.add(note)
+    }
+  witnessing?.assertCosigned(heads)
   report('checkpoints', `${checkpoints.length} signed`)
   const checked = []
   let commits = 0
@@ -1182,19 +1753,40 @@ async function checkExport(folder, given, report) {
   report('commits', `${commits} signed`)
   report('row count', `${manifest.rowCount}`)
   report('data.csv', 'the same as data.ndjson')
+  report('counts', countsIn(statement))
+  if (witnessing) report('cosignatures', witnessing.coverage(heads))
+  return trusted.from
+}
+/** Returns the gateway's counts in words. Entries that were written during the export are not in it. */
+function countsIn({ chains }) {
+  const expunged = chains.reduce((sum, chain) => sum + chain.expunged, 0)
+  const later = chains.reduce((sum, { entries, size }) => sum + Math.max(0, entries - size), 0)
+  return `as the gateway stated: ${expunged} payloads expunged${later === 0 ? '' : `; the log had ${later} later entries, which the export does not contain`}`
 }
 async function main(args) {
   let reported = 0
   try {
-    const { folder, keyFile, help } = readArguments(args)
+    const { folder, keyFile, policyFile, help } = readArguments(args)
     if (help) {
       process.stdout.write(USAGE)
       return 0
     }
-    await checkExport(folder, await readKeys(keyFile), (check, found) => {
-      say(`ok    ${check}: ${found}`)
-      reported += 1
-    })
+    if (
+      (await checkExport(
+        folder,
+        {
+          keys: await readKeys(keyFile),
+          policy: await readPolicyFile(policyFile),
+        },
+        (check, found) => {
+          say(`ok    ${check}: ${found}`)
+          reported += 1
+        },
+      )) === 'export'
+    ) {
+      say(`The export is ${OWN_KEYS}. Name keys from another source: --keys FILE`)
+      return EXIT.ownKeys
+    }
     say('The export is valid.')
     return 0
   } catch (error) {

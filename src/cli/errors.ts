@@ -13,6 +13,7 @@ export const EXIT = {
   upstream: 8,
   unreachable: 9,
   checkFailed: 10,
+  ownKeys: 11,
   interrupted: 130,
   closedPipe: 141,
   terminated: 143,

@@ -1,3 +1,4 @@
+import { REJECTED_KEYS } from '../shared/spec-limits.ts'
 import type { Clock } from '../shared/time.ts'
 import type { Config } from './config/config.ts'
 import { openGateway } from './gateway/room.ts'
@@ -21,8 +22,9 @@ import { createMetrics } from './platform/metrics/registry.ts'
 import { metricsRoutes } from './platform/metrics/routes.ts'
 import { openNames } from './platform/network/names.ts'
 import { openMasterKey } from './platform/secrets/master-key.ts'
+import { createRotation } from './platform/secrets/rotation.ts'
 import { openRecords } from './records/room.ts'
-import { knownPolicies, openSafety } from './safety/room.ts'
+import { knownPolicies, knownShieldPolicies, openSafety } from './safety/room.ts'
 import { openWebhooks } from './webhooks/room.ts'
 
 /** A running daemon. */
@@ -83,7 +85,14 @@ export async function startApp(
     opened.push(() => db.destroy())
     await migrateDatabase(db)
     const aloneSince = lock && clock.now()
-    const masterKey = await openMasterKey(db, { configured: config.masterKey, dataDir: config.dataDir, clock, log })
+    const keySources = {
+      configured: config.masterKey,
+      next: config.nextMasterKey,
+      dataDir: config.dataDir,
+      clock,
+      log,
+    }
+    const masterKey = await openMasterKey(db, keySources)
     const metrics = createMetrics()
     const http = createHttp()
     const names = openNames({ clock })
@@ -91,16 +100,24 @@ export async function startApp(
 
     const models = open(openModels(config, { clock, log, resolve: names.ofOperator }))
     const { providers } = models
-    const records = open(await openRecords(config, { db, masterKey, clock, log, resolve: names.ofOperator }))
+    const records = open(await openRecords(config, { db, masterKey, clock, log, metrics, resolve: names.ofOperator }))
     const { ledger, signingKeys, receipts, announceEvents: onEvents } = records
     const metering = open(openMetering(config, { db, ledger, clock, log, onEvents }))
     const { limiter, billing, prices, requireFreeLicense } = metering
-    const identity = await openIdentity(config, { db, clock, log, signingKeys, knownPolicies, requireFreeLicense })
+    const identity = await openIdentity(config, {
+      db,
+      clock,
+      log,
+      signingKeys,
+      knownPolicies,
+      knownShieldPolicies,
+      requireFreeLicense,
+      countRejection: records.rejections.counter('authenticated', REJECTED_KEYS),
+    })
     const { access, authenticate, isAccepted, findUserNames } = identity
     const safety = open(await openSafety({ ...config, shieldProgram }, { access, masterKey, providers, log }))
     const { guards, policies } = safety
-    const { allowPrivate = false } = config.webhooks ?? {}
-    const webhooks = open(await openWebhooks({ allowPrivate }, { access, masterKey, metrics, http, names, log }))
+    const webhooks = open(await openWebhooks(config.webhooks ?? {}, { access, masterKey, metrics, http, names, log }))
     records.onEvents(webhooks.wake)
     const ofKnowledge = { access, providers, guards, policies, ledger, metrics, log }
     const knowledge = open(await openKnowledge({ ...config, aloneSince, extraction, rankingProgram }, ofKnowledge))
@@ -124,16 +141,19 @@ export async function startApp(
       log,
     }
     const gateway = open(openGateway(config, ofChats))
+    const columns = [records, webhooks, gateway].flatMap(({ sealedColumns }) => sealedColumns)
+    const rotation = open(createRotation(db, { ...keySources, masterKey, columns }))
 
     const routes: Route[] = [
       ...systemRoutes({
         clock,
         checkStore: createStoreCheck({ db, clock, isWritable: ledger.isWritable }),
         isDraining: http.isDraining,
+        lostHistory: records.lostHistory,
         allRoutes: () => routes,
       }),
       ...metricsRoutes({ metrics }),
-      ...records.routes({ ...access, findUserNames }),
+      ...records.routes({ ...access, findUserNames, rotation }),
       ...[metering, identity, safety, webhooks, knowledge, gateway].flatMap((room) => room.routes),
     ]
     const bodies = new BodyMemory(config.limits?.bodyMemoryBytes ?? defaultBodyMemory())

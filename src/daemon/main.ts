@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { Socket } from 'node:net'
 import { constants } from 'node:os'
@@ -13,6 +14,9 @@ const EXIT_FAILURE = 1
 const EXIT_CONFIG = 78
 /** The maximum time that the exit waits for a slow reader of the log. */
 const LOG_FLUSH_MS = 1_000
+/** Limits of a command that prints a secret of the configuration. */
+const COMMAND_MS = 30_000
+const COMMAND_BYTES = 4_096
 
 /** The daemon's main program: loads the configuration, starts the app, and runs until a signal stops it. */
 export async function runDaemon(): Promise<void> {
@@ -21,7 +25,18 @@ export async function runDaemon(): Promise<void> {
   if (flags.help) return print(USAGE)
   if (flags.version) return print(`aigwd ${version()}\n`)
 
-  const config = loadConfig({ argv, env: process.env, readFile: (path) => readFileSync(path, 'utf8') })
+  const config = loadConfig({
+    argv,
+    env: process.env,
+    readFile: (path) => readFileSync(path, 'utf8'),
+    runCommand: (program, words) =>
+      execFileSync(program, words, {
+        encoding: 'utf8',
+        timeout: COMMAND_MS,
+        maxBuffer: COMMAND_BYTES,
+        stdio: ['ignore', 'pipe', 'inherit'],
+      }),
+  })
   if (config instanceof ConfigFaults) {
     for (const fault of config.faults) complain(fault)
     process.exitCode = EXIT_CONFIG

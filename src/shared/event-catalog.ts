@@ -10,6 +10,7 @@ export const EVENT_CATALOG = {
   'pii:incident': 'Personal data was detected or redacted',
   'api:limit_reached': 'An API key reached a daily, monthly or rate limit',
   'api:model_failover': 'A redundancy chain failed over from one model to another',
+  'security:rejected_requests': 'Many requests of one client address were rejected; only for the operator',
 } as const
 
 export type SubscribableEvent = keyof typeof EVENT_CATALOG

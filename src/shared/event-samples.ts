@@ -81,6 +81,13 @@ export const EVENT_SAMPLES: { [Type in SubscribableEvent]: Required<EventData<Ty
     latencyMs: 8_000,
     ...whose,
   },
+  'security:rejected_requests': {
+    address: '192.0.2.1',
+    routes: 'authenticated',
+    count: 100,
+    windowStart: '2026-01-01T00:00:00.000Z',
+    windowSeconds: 60,
+  },
 }
 
 /** The `data` of a `webhook:test` event. Endpoints cannot subscribe to this event. */

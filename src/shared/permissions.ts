@@ -23,7 +23,7 @@ export type Permission = { section: Section; level: Level }
 export const SYSTEM_ROLES = ['admin', 'user', 'globalReader'] as const
 export type SystemRole = (typeof SYSTEM_ROLES)[number]
 
-/** The access that a key has to the indexes that its owner is allowed to read. */
+/** The access that a key has to the indexes that its owner is allowed to read, and that an index allows such keys. */
 export const INDEX_ACCESS = ['read', 'write'] as const
 export type IndexAccess = (typeof INDEX_ACCESS)[number]
 

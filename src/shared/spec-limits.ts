@@ -125,6 +125,17 @@ export const KEY_RATE_MAX = { minute: 1_000, hour: 10_000 } as const
 // Keys
 export const KEY_LIST_ENTRIES = 100
 
+// Rejected requests. The numbers count per client address and minute. All ours. `addresses` is the number of addresses
+// that a daemon counts separately. `reportedAt` is the number of rejected requests that creates an event.
+/** Maximum number of lookups of unknown keys and of malformed keys. */
+export const REJECTED_KEYS = { perMinute: 600, reportedAt: 100, addresses: 10_000 } as const
+/** Maximum number of requests for public proofs, and of concurrent lookups. */
+export const PUBLIC_PROOF_RATE = { perMinute: 120, reportedAt: 60, atOnce: 8, addresses: 10_000 } as const
+/** The cache of unknown bundle ids: how many it has, and for how long. */
+export const UNKNOWN_BUNDLE_IDS = { max: 1_000, ms: 2_000 } as const
+/** Maximum number of events about addresses that a daemon stores in a minute. */
+export const REJECTION_REPORTS_PER_MINUTE = 100
+
 /** Lifetime of an entitlement: the maximum time between fixing the bytes of a provider call and sending these bytes. */
 export const ENTITLEMENT_SECONDS = 60
 
@@ -268,6 +279,10 @@ export const EVIDENCE_KEY_CACHE_MS = 2_000
  * previous checkpoint.
  */
 export const EVIDENCE_CHECKPOINT = { entries: 1_000, ms: 3_600_000 } as const
+/** Maximum length of the reason for which an operator acknowledges lost history. */
+export const LOSS_REASON_CHARS = 500
+/** Maximum number of witnesses in the configuration. Each one is sent every checkpoint. */
+export const WITNESSES_MAX = 16
 /** The number of days for which the content of request entries is kept. */
 export const EVIDENCE_RETENTION_DAYS = { default: 365, max: 36_500 } as const
 /** Maximum length of a provider's own message about a failed attempt, after it was cleaned. */

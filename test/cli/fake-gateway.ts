@@ -656,7 +656,10 @@ const DEFAULTS: Record<string, Script> = {
       : flatError(401, 'Invalid API key', 'The API key is not valid.')(request, response),
   'GET /api/external/health': json(200, { success: true, status: 'healthy', timestamp: 'now', version: '1.1.0' }),
   'GET /livez': json(200, { status: 'ok' }),
-  'GET /readyz': json(200, { status: 'ready', checks: { store: true, migrations: true, accepting: true } }),
+  'GET /readyz': json(200, {
+    status: 'ready',
+    checks: { store: true, migrations: true, accepting: true, evidence: true },
+  }),
   'POST /api/external/chat/completions': answer('You have 28 days.'),
   'POST /api/external/indexes': json(201, { success: true, message: 'Created', index: indexNamed('handbook') }),
   'GET /api/external/indexes/all': json(200, {

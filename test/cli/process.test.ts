@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { COMMAND_GROUPS, type Entry } from '../../src/cli/commands/command-table.ts'
 import { sign } from '../../src/shared/webhook-signature.ts'
-import { serveEvidence } from './evidence-routes.ts'
+import { noteOf, SMALL_CHAIN, serveEvidence } from './evidence-routes.ts'
 import {
   answer,
   chunkFrame,
@@ -66,9 +66,14 @@ afterAll(() => rm(EXPORTED, { recursive: true, force: true }))
 const REPORTS = join(tmpdir(), `aigw-cli-reports-${process.pid}.jsonl`)
 afterAll(() => rm(REPORTS, { force: true }))
 
+const NOTE_FILE = join(tmpdir(), `aigw-cli-note-${process.pid}.txt`)
+beforeAll(() => writeFile(NOTE_FILE, noteOf(SMALL_CHAIN, 7)))
+afterAll(() => rm(NOTE_FILE, { force: true }))
+
 type Sample = {
-  words: string[] /** What stdout holds: data in any format, a text of its own, or nothing. */
-  prints: 'data' | 'text' | 'nothing'
+  words: string[]
+  /** What stdout holds: data in any format, an empty list (nothing on a terminal), a text of its own, or nothing. */
+  prints: 'data' | 'empty list' | 'text' | 'nothing'
 }
 
 const SAMPLES: Record<string, Sample> = {
@@ -160,12 +165,19 @@ const SAMPLES: Record<string, Sample> = {
   'incidents show': { words: ['9'.repeat(24)], prints: 'data' },
   'incidents counts': { words: [], prints: 'data' },
   'receipts show': { words: ['jti-1'], prints: 'data' },
+  'receipts bundle': { words: ['jti-1'], prints: 'data' },
   'receipts verify': { words: ['jti-1'], prints: 'data' },
   'audit verify': { words: [], prints: 'data' },
   'audit checkpoint': { words: [], prints: 'data' },
   // When it was made differs from run to run.
   'audit export': { words: [EXPORTED, '--yes', '--fields', 'directory,entries'], prints: 'data' },
+  'audit consistency': { words: [NOTE_FILE, NOTE_FILE], prints: 'data' },
+  'audit losses': { words: [], prints: 'data' },
+  'audit forget': { words: ['--yes'], prints: 'nothing' },
+  'audit reconcile': { words: ['--month', '2026-01'], prints: 'empty list' },
   'audit rotate-key': { words: ['--yes'], prints: 'data' },
+  'secrets rotate-master': { words: ['--yes'], prints: 'data' },
+  'secrets status': { words: [], prints: 'data' },
   'logs list': { words: ['--since', '7d'], prints: 'data' },
   'logs tail': { words: ['--limit', '1'], prints: 'data' },
   'logs show': { words: ['jti-1'], prints: 'data' },
@@ -224,7 +236,8 @@ describe('every command', () => {
         expect(piped).toMatchObject({ exitCode: 0, signal: null })
         if (prints === 'nothing') expect(piped.stdout).toBe('')
         else expect(piped.stdout).toMatch(/\S/)
-        if (prints === 'data' && format === 'json') expect(() => JSON.parse(piped.stdout)).not.toThrow()
+        if (['data', 'empty list'].includes(prints) && format === 'json')
+          expect(() => JSON.parse(piped.stdout)).not.toThrow()
         expect(piped.stdout).not.toContain('\x1b')
 
         const path = join(cli.folder, `${name.replace(' ', '-')}-${format}.out`)
@@ -251,7 +264,7 @@ describe('every command on a terminal', () => {
       env: env({ XDG_CONFIG_HOME: await freshConfig(), AIGW_API_KEY: KEY, NO_COLOR: '1', CI: '1' }),
     })
     expect(result.exitCode).toBe(0)
-    expect(result.stdout === '').toBe(prints === 'nothing')
+    expect(result.stdout === '').toBe(prints === 'nothing' || prints === 'empty list')
     expect(`${result.stdout}${result.stderr}`).not.toMatch(/[\x00-\x08\x0b-\x1f]/)
   })
 })

@@ -1,10 +1,13 @@
 import { execFile } from 'node:child_process'
+import { hash } from 'node:crypto'
 import { mkdtemp, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
+import { CSV_HEAD, toLogLine } from '../../src/cli/evidence/csv.ts'
 import { openDatabase } from '../../src/daemon/platform/db/database.ts'
+import type { ChainRow } from '../../src/shared/evidence/chain-check.ts'
 import { newApiKey } from '../../src/shared/ids.ts'
 import { type InstalledCli, installCli } from '../cli/installed-cli.ts'
 import { type DaemonProcess, runDaemon } from './daemon-process.ts'
@@ -77,14 +80,19 @@ test('its own verifier accepts an export, and a kept checkpoint reveals a restor
   const late = join(home, 'late')
   const { stdout } = await good('audit', 'export', late, '--json')
   expect(JSON.parse(stdout).chains).toBe(2)
-  await good('audit', 'verify', late, '--checkpoint', kept)
-  expect((await aigw('audit', 'verify', early, '--checkpoint', kept)).exitCode).toBe(10)
-  const verified = await promisify(execFile)(process.execPath, [join(late, 'verify.mjs')])
+  const keys = join(home, 'aigw-keys.json')
+  await writeFile(keys, (await good('api', 'GET', '/.well-known/aigw-keys.json')).stdout)
+  await good('audit', 'verify', late, '--checkpoint', kept, '--keys', keys)
+  expect((await aigw('audit', 'verify', late)).exitCode).toBe(11)
+  expect((await aigw('audit', 'verify', early, '--checkpoint', kept, '--keys', keys)).exitCode).toBe(10)
+  const verified = await promisify(execFile)(process.execPath, [join(late, 'verify.mjs'), '--keys', keys])
   expect(verified.stdout).toMatch(/\nThe export is valid.\n$/)
   await daemon.end('SIGTERM')
 
   await writeFile(database, old)
   env = { ...env, AIGW_BASE_URL: await start() }
+  // This machine has seen the later log. Another machine needs the checkpoint.
+  await aigw('audit', 'forget', '--yes')
   await good('audit', 'verify')
   const found = await aigw('audit', 'verify', '--checkpoint', kept)
   expect(found).toMatchObject({ exitCode: 10, stderr: expect.stringContaining('is invalid from entry') })
@@ -111,7 +119,45 @@ test('the remaining checkpoints reveal entries removed from the store', async ()
       expect(stderr).toContain(`the chain has ${from} entries, but a checkpoint covers 2`)
     }
   }
-  await good('audit', 'verify', target)
+  expect((await aigw('audit', 'verify', target)).exitCode).toBe(11)
+})
+
+test('an export without some payloads is rejected, even if an administrator has the gateway sign it', async () => {
+  for (let at = 0; at < 6; at += 1) await ask(`Question ${at}`)
+  const keys = join(home, 'aigw-keys.json')
+  await writeFile(keys, (await good('api', 'GET', '/.well-known/aigw-keys.json')).stdout)
+  const target = join(home, 'evidence')
+  await good('audit', 'export', target)
+  const read = (name: string) => readFile(join(target, name), 'utf8')
+  const write = (name: string, text: string) => writeFile(join(target, name), text)
+  const rows = (await read('data.ndjson')).trimEnd().split('\n')
+  const cut = rows.map((line) => {
+    const row: ChainRow = JSON.parse(line)
+    return row.chain === 'changes' || row.seq === 0 ? row : { ...row, payload: null }
+  })
+  expect(cut.filter(({ payload }) => payload === null)).toHaveLength(5)
+  await write('data.ndjson', cut.map((row) => `${JSON.stringify(row)}\n`).join(''))
+  await write('data.csv', CSV_HEAD + cut.map(toLogLine).join(''))
+  const manifest = JSON.parse(await read('manifest.json'))
+  for (const file of manifest.files) {
+    const text = await read(file.name)
+    Object.assign(file, { sha256: hash('sha256', text, 'hex'), bytes: Buffer.byteLength(text) })
+  }
+  await write('manifest.json', JSON.stringify(manifest))
+  const { chains, rowCount } = manifest
+  const body = join(home, 'sign.json')
+  const manifest_sha256 = hash('sha256', await read('manifest.json'), 'hex')
+  await writeFile(body, JSON.stringify({ chains, row_count: rowCount, manifest_sha256 }))
+  const signed = await good('api', 'POST', 'transparency/exports/sign', '-d', `@${body}`)
+  const { kid, name, note, signature, statement } = JSON.parse(signed.stdout)
+  await write('manifest.sig', JSON.stringify({ kid, name, note, signature }))
+  await write('statement.json', statement)
+
+  const says = /5 entries of chain requests-\w+ have no payload, but 0 had none in the gateway's store/
+  const byCommand = await aigw('audit', 'verify', target, '--keys', keys)
+  expect([byCommand.exitCode, byCommand.stderr]).toEqual([10, expect.stringMatching(says)])
+  const byScript = promisify(execFile)(process.execPath, [join(target, 'verify.mjs'), '--keys', keys])
+  await expect(byScript).rejects.toMatchObject({ code: 1, stdout: expect.stringMatching(says) })
 })
 
 test('logs list, show and tail agree on a request, across a restart of the daemon', async () => {

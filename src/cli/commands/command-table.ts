@@ -209,6 +209,11 @@ const profiles = several(() => import('./profiles/commands.ts'), {
 
 const receipts: Entry[] = [
   one('show', 'Show the receipt of a request', () => import('./receipts/show.ts')),
+  one(
+    'bundle',
+    'Show a receipt with the proof that a cosigned checkpoint covers it',
+    () => import('./receipts/bundle.ts'),
+  ),
   one('verify', 'Check a receipt, also without a gateway', () => import('./receipts/verify.ts')),
 ]
 
@@ -216,7 +221,28 @@ const audit: Entry[] = [
   one('verify', 'Check that no entry of the log was changed', () => import('./audit/verify.ts')),
   one('checkpoint', 'Have the gateway sign the current size of its log', () => import('./audit/checkpoint.ts')),
   one('export', 'Write the log into a directory that anyone can check', () => import('./audit/export.ts')),
+  one(
+    'consistency',
+    'Check that a later state of the log extends an earlier one',
+    () => import('./audit/consistency.ts'),
+  ),
+  one('losses', 'List and acknowledge lost history (operator key)', () => import('./audit/losses.ts')),
+  one('forget', 'Forget the remembered checkpoints of a gateway', () => import('./audit/forget.ts')),
+  one('reconcile', 'Compare the bills of a month with the receipts', () => import('./audit/reconcile.ts')),
   one('rotate-key', 'Sign evidence with a new key (operator key)', () => import('./audit/rotate-key.ts')),
+]
+
+const secrets: Entry[] = [
+  one(
+    'rotate-master',
+    'Encrypt all secrets of the store with a new master key (operator key)',
+    () => import('./secrets/rotate-master.ts'),
+  ),
+  one(
+    'status',
+    'Show the master key of the store and its rotation (operator key)',
+    () => import('./secrets/status.ts'),
+  ),
 ]
 
 const cache = several(() => import('./cache/commands.ts'), {
@@ -266,8 +292,13 @@ export const COMMAND_GROUPS: Group[] = [
       { name: 'shield', summary: 'The prompt shield: check, explain, report, policies', verbs: shield },
       noun('guard-rules', 'Rules about secrets and personal data: list, create, simulate …', guardRules),
       noun('incidents', 'Findings of guards: list, show, counts', incidents),
-      noun('receipts', 'Signed receipts of requests: show, verify', receipts),
-      { name: 'audit', summary: 'The log and its proofs: verify, checkpoint, export, rotate-key', verbs: audit },
+      noun('receipts', 'Signed receipts of requests: show, bundle, verify', receipts),
+      {
+        name: 'audit',
+        summary: 'The log and its proofs: verify, checkpoint, export, losses, reconcile …',
+        verbs: audit,
+      },
+      { name: 'secrets', summary: 'The master key of the store: rotate-master, status', verbs: secrets },
     ],
   },
   {

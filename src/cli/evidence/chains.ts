@@ -17,6 +17,8 @@ export type CheckpointNote = { chain: string; tree_size: number; note: string }
 /** The source of one tenant's evidence: a gateway, or the directory of an export. */
 export type EvidenceSource = {
   tenantId: string
+  /** The last checkpoint of each chain. Only a gateway sets this member. */
+  latest?: readonly CheckpointNote[]
   /** Sorted by name. */
   heads: ChainHead[]
   /** Yields the first `size` entries of a chain. At any time, only one page of entries is in memory. */

@@ -1,21 +1,31 @@
 /** Reads and verifies an export. */
+import { isUtf8 } from 'node:buffer'
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { readdir, readFile } from 'node:fs/promises'
+import { readdir, readFile, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { ChainRow } from '../../shared/evidence/chain-check.ts'
 import type { CommitRow } from '../../shared/evidence/commit.ts'
 import { exportRoot } from '../../shared/evidence/export-root.ts'
-import { isObject, type PublishedKey } from '../../shared/evidence/keys.ts'
-import { parseBody } from '../api/http-errors.ts'
+import { type ExportStatement, isStatement } from '../../shared/evidence/export-statement.ts'
+import { isObject, type PublishedKey, validityProblem } from '../../shared/evidence/keys.ts'
+import { parseCheckpoint } from '../../shared/evidence/note.ts'
 import { CliError, EXIT, failedToRead } from '../errors.ts'
 import type { ChainHead, CheckedChain, CheckpointNote, EvidenceSource, SignedRow } from './chains.ts'
 import { CSV_HEAD, contentsOf, logLineOf } from './csv.ts'
 import { hasDoubledMember } from './doubled-members.ts'
 import { fixedKeys, readKeyFile, type TrustedKeys } from './key-set.ts'
 import { linesOf } from './lines.ts'
-import { EXPORT_FILES, isManifest, isManifestSignature, type Manifest, signatureProblem } from './manifest.ts'
-import { isChainRow, isCheckpointNote, isCommit, parseJson } from './shapes.ts'
+import {
+  EXPORT_FILES,
+  isManifest,
+  isManifestSignature,
+  MANIFEST_VERSION,
+  type Manifest,
+  signatureProblem,
+} from './manifest.ts'
+import { isChainRow, isCheckpointOfExport, isCommitOfExport, isWellFormed, parseJson } from './shapes.ts'
+import { ExportCounts, statementProblem } from './statement.ts'
 
 /** The error for an invalid export. Its exit code is 10. `what` is the message without hints. */
 export class ExportViolated extends CliError {
@@ -35,6 +45,7 @@ export type Report = (check: string, found: string) => void
 
 export type OpenedExport = {
   manifest: Manifest
+  statement: ExportStatement
   source: EvidenceSource
   trusted: TrustedKeys
   onRow(seen: SignedRow): void
@@ -55,47 +66,87 @@ export async function openExport(
   given: GivenKeys | undefined,
   report: Report = () => {},
 ): Promise<OpenedExport> {
-  const [bytes, signature] = await Promise.all(
-    ['manifest.json', 'manifest.sig'].map((name) =>
-      readFile(join(folder, name)).catch(failedToRead(join(folder, name))),
-    ),
+  const [bytes = NO_BYTES, signature = NO_BYTES, stated = NO_BYTES] = await Promise.all(
+    ['manifest.json', 'manifest.sig', 'statement.json'].map((name) => readPart(folder, name)),
   )
-  const trusted = given ? fixedKeys(given.keys, 'file') : fixedKeys(await readOwnKeys(folder), 'export')
-  report('keys', given ? `of ${given.file}` : 'of the export itself; --keys FILE trusts those of a file')
-  const [manifest, signed] = [bytes, signature].map((read) => parseWhole(read ?? Buffer.of()))
-  if (isObject(manifest) && manifest.version !== 1) throw new ExportViolated('manifest.json is of another version')
+  const own = given === undefined || (await isOwnKeyFile(folder, given.file))
+  const trusted = given
+    ? fixedKeys(given.keys, own ? 'export' : 'file')
+    : fixedKeys(await readOwnKeys(folder), 'export')
+  report('keys', own ? 'of the export itself; --keys FILE trusts those of a file' : `of ${given.file}`)
+  const [manifest, signed, statement] = [bytes, signature, stated].map(parseWhole)
+  if (isObject(manifest) && manifest.version !== MANIFEST_VERSION)
+    throw new ExportViolated('manifest.json is of another version')
   if (!isManifest(manifest)) throw new ExportViolated('manifest.json is not a manifest')
   if (!isManifestSignature(signed)) throw new ExportViolated('manifest.sig is not a signature')
-  const sha256 = createHash('sha256')
-    .update(bytes ?? '')
-    .digest('hex')
-  const problem = signatureProblem(manifest, sha256, signed, trusted.keys)
+  if (!isStatement(statement)) throw new ExportViolated('statement.json is not a statement')
+  const problem =
+    signatureProblem(manifest, sha256Of(stated), signed, trusted.keys) ??
+    statementProblem(statement, manifest, sha256Of(bytes)) ??
+    validityProblem(signed.kid, trusted.keys, statement.signed_at)
   if (problem !== undefined) throw new ExportViolated(problem)
   report('manifest', `signed by ${signed.name}, made at ${manifest.created_at} by the clock of its maker`)
+  report('statement', `made by the gateway at ${statement.signed_at} by its own clock`)
   report('key fingerprint', signed.kid)
   await assertFiles(folder, manifest)
   report('files', `${manifest.files.length} files as they were written`)
   assertRoot(manifest)
   report('root of the export', manifest.merkleRootOfExport)
   const csv = new CsvCheck(manifest)
+  const counts = new ExportCounts()
   const { source, assertRead } = toSource(folder, manifest)
   return {
     manifest,
+    statement,
     source,
     trusted,
-    onRow: ({ row }) => csv.add(row),
+    onRow({ row }) {
+      csv.add(row)
+      counts.addRow(row)
+    },
     async assertEnd(checked) {
       await assertRead()
       assertRoots(manifest, checked)
       csv.end()
+      await countCheckpoints(folder, manifest, counts)
+      const missing = counts.problem(statement)
+      if (missing !== undefined) throw new ExportViolated(missing)
     },
   }
 }
 
-/** Parses a file as JSON. Returns undefined for invalid JSON and for duplicate members. */
+const NO_BYTES = Buffer.of()
+const sha256Of = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex')
+
+/** A missing statement makes an export invalid. A folder without the other two files is not an export. */
+async function readPart(folder: string, name: string): Promise<Buffer> {
+  const path = join(folder, name)
+  const bytes = readFile(path)
+  return name === 'statement.json' ? bytes.catch(() => NO_BYTES) : bytes.catch(failedToRead(path))
+}
+
+/** Whether the caller named the key file of the export itself: its keys prove no more than without the option. */
+async function isOwnKeyFile(folder: string, file: string): Promise<boolean> {
+  const [own, named] = await Promise.all(
+    [join(folder, 'keys.json'), file].map((path) => realpath(path).catch(() => path)),
+  )
+  return own === named
+}
+
+/** The notes must be verified before. */
+async function countCheckpoints(folder: string, { chains }: Manifest, counts: ExportCounts): Promise<void> {
+  const sizes = new Map(chains.map(({ chain, size }) => [chain, size]))
+  for await (const { chain, note } of valuesOf(folder, 'checkpoints.ndjson', isCheckpointOfExport)) {
+    counts.addCheckpoint(chain, sizes.get(chain) ?? 0, parseCheckpoint(note).checkpoint)
+  }
+}
+
+/** Parses a file as JSON. Returns undefined for invalid JSON, invalid UTF-8 and duplicate members. */
 function parseWhole(bytes: Buffer): unknown {
-  const value = parseBody(bytes)
-  return value === undefined || hasDoubledMember(bytes.toString()) ? undefined : value
+  if (!isUtf8(bytes)) return undefined
+  const text = bytes.toString()
+  const value = parseJson(text)
+  return value === undefined || hasDoubledMember(text) ? undefined : value
 }
 
 /** Throws a usage error if the file contains no keys. */
@@ -147,7 +198,7 @@ function assertRoot({ chains, rowCount, merkleRootOfExport }: Manifest): void {
  */
 function toSource(folder: string, { tenant_id: tenantId, chains }: Manifest) {
   const rows = valuesOf(folder, 'data.ndjson', isChainRow)
-  const commits = valuesOf(folder, 'commits.ndjson', isCommit)
+  const commits = valuesOf(folder, 'commits.ndjson', isCommitOfExport)
   let commit: CommitRow | undefined
 
   const source: EvidenceSource = {
@@ -162,7 +213,7 @@ function toSource(folder: string, { tenant_id: tenantId, chains }: Manifest) {
       }
     },
     async *checkpoints({ chain }: ChainHead): AsyncGenerator<CheckpointNote> {
-      for await (const checkpoint of valuesOf(folder, 'checkpoints.ndjson', isCheckpointNote)) {
+      for await (const checkpoint of valuesOf(folder, 'checkpoints.ndjson', isCheckpointOfExport)) {
         if (checkpoint.chain === chain) yield checkpoint
       }
     },
@@ -173,7 +224,7 @@ function toSource(folder: string, { tenant_id: tenantId, chains }: Manifest) {
     if (!(await rows.next()).done) throw new ExportViolated('data.ndjson has more entries than its manifest')
     if (!(await commits.next()).done) throw new ExportViolated('commits.ndjson has more commits than its entries need')
     const known = new Set(chains.map(({ chain }) => chain))
-    for await (const { chain } of valuesOf(folder, 'checkpoints.ndjson', isCheckpointNote)) {
+    for await (const { chain } of valuesOf(folder, 'checkpoints.ndjson', isCheckpointOfExport)) {
       if (!known.has(chain))
         throw new ExportViolated(`checkpoints.ndjson names the unknown chain ${JSON.stringify(chain)}`)
     }
@@ -194,8 +245,9 @@ async function* valuesOf<Row>(
   let at = 0
   for await (const line of linesOf(join(folder, name))) {
     at += 1
-    const row = parseJson(line)
-    const isCanonical = JSON.stringify(row) === line
+    const text = isUtf8(line) ? line.toString() : ''
+    const row = parseJson(text)
+    const isCanonical = JSON.stringify(row) === text && isWellFormed(row)
     if (!isRow(row) || !isCanonical) throw new ExportViolated(`line ${at} of ${name} is invalid`)
     yield row
   }

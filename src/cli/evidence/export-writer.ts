@@ -6,7 +6,9 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { z } from 'zod'
 import { exportRoot } from '../../shared/evidence/export-root.ts'
+import { isStatement } from '../../shared/evidence/export-statement.ts'
 import type { PublishedKey } from '../../shared/evidence/keys.ts'
+import { parseCheckpoint } from '../../shared/evidence/note.ts'
 import { isoTime } from '../../shared/time.ts'
 import type { SignExportResponse } from '../../shared/wire/evidence.ts'
 import type { CliContext } from '../context.ts'
@@ -16,7 +18,17 @@ import { CSV_HEAD, toLogLine } from './csv.ts'
 import { openGateway, TRANSPARENCY } from './gateway-source.ts'
 import { HashedFile } from './hashed-file.ts'
 import { fetchKeys } from './key-set.ts'
-import { COVERED_FILES, type FileSum, type Manifest, signatureProblem, VIOLATIONS_FILE } from './manifest.ts'
+import {
+  COVERED_FILES,
+  type FileSum,
+  MANIFEST_VERSION,
+  type Manifest,
+  signatureProblem,
+  VIOLATIONS_FILE,
+} from './manifest.ts'
+import { compareWithMemory, openMemory } from './remembered.ts'
+import { parseJson, toCommitOfExport } from './shapes.ts'
+import { ExportCounts, statementProblem } from './statement.ts'
 import { checkEvidence, toRow, violationsOf } from './verification.ts'
 
 const VERIFIER = fileURLToPath(new URL('../../../docs/verifiers/verify.mjs', import.meta.url))
@@ -29,16 +41,16 @@ const README = `This directory is evidence of an aigw gateway: the log of one te
   checkpoints.ndjson  signed checkpoints of the chains
   keys.json           the public keys, including retired ones
   manifest.json       the contents of this directory: chains, sizes, hashes
-  manifest.sig        the gateway's signature over manifest.json
+  statement.json      the gateway's own counts: entries, expunged payloads, checkpoints
+  manifest.sig        the gateway's signature over statement.json, which contains the hash of manifest.json
   verify.mjs          verifies all of it; needs only Node.js 20.19 or later
 
-To verify it:
-
-  node verify.mjs
-
-or, with the gateway's public keys from another source, which is stronger:
+To verify it with the gateway's public keys from another source:
 
   node verify.mjs --keys aigw-keys.json
+
+Without --keys, the keys of this directory are used. Anyone can make a directory that is consistent with its own keys, so
+the exit code is then 11 instead of 0.
 
 This copy of verify.mjs is only as trustworthy as the sender of the directory. To be independent of the sender, take verify.mjs
 from the aigw project (docs/verifiers), and name the directory:
@@ -73,25 +85,35 @@ export async function writeExport(
   folder: string,
   { evenViolated }: { evenViolated: boolean },
 ): Promise<Written> {
+  const memory = await openMemory(context)
   const source = await openGateway(context)
   const trusted = await fetchKeys(context)
+  const { tenantId, latest: current = [] } = source
+  if (!evenViolated) await compareWithMemory(context, memory, { trusted, current, tenantId })
   const files = new Map<string, HashedFile>()
   try {
     for (const name of COVERED_FILES) files.set(name, await HashedFile.create(folder, name))
     const add = async (name: (typeof COVERED_FILES)[number], text: string) => files.get(name)?.add(text)
     await add('data.csv', CSV_HEAD)
     let commitId: string | undefined
+    const counts = new ExportCounts()
+    const sizes = new Map(source.heads.map(({ chain, size }) => [chain, size]))
     const violations: CliError[] = []
     const checked = await checkEvidence(context, source, {
       trusted,
       onBroken: evenViolated ? (problem) => violations.push(problem) : undefined,
       async onCheckpoint(checkpoint) {
         await add('checkpoints.ndjson', `${JSON.stringify(checkpoint)}\n`)
+        const { chain, note } = checkpoint
+        const verified = checkpointIn(note)
+        if (verified) counts.addCheckpoint(chain, sizes.get(chain) ?? 0, verified)
       },
       async onRow({ row, commit }) {
         await add('data.ndjson', `${JSON.stringify(row)}\n`)
         await add('data.csv', toLogLine(row))
-        if (row.commit_id !== commitId && commit) await add('commits.ndjson', `${JSON.stringify(commit)}\n`)
+        counts.addRow(row)
+        if (row.commit_id !== commitId && commit)
+          await add('commits.ndjson', `${JSON.stringify(toCommitOfExport(commit))}\n`)
         commitId = row.commit_id
       },
     })
@@ -118,7 +140,7 @@ export async function writeExport(
     await add('keys.json', raw.toString())
     const sums = await endAll(files)
     const manifest = toManifest(source.tenantId, checked, sums, { kid: signing.kid, now: context.io.clock.now() })
-    await writeSigned(context, folder, manifest, keys)
+    await writeSigned(context, folder, { manifest, keys, counts })
     return { manifest }
   } finally {
     for (const file of files.values()) await file.close()
@@ -146,7 +168,7 @@ function toManifest(
 ): Manifest {
   const chains = checked.map(({ chain, size, head, root }) => ({ chain, size, head, root }))
   return {
-    version: 1,
+    version: MANIFEST_VERSION,
     created_at: isoTime(now),
     tenant_id: tenantId,
     chains,
@@ -157,12 +179,11 @@ function toManifest(
   }
 }
 
-/** POST /transparency/exports/sign. Writes the manifest and its signature. */
+/** POST /transparency/exports/sign. Writes the manifest, the gateway's statement and its signature. */
 async function writeSigned(
   context: CliContext,
   folder: string,
-  manifest: Manifest,
-  keys: readonly PublishedKey[],
+  { manifest, keys, counts }: { manifest: Manifest; keys: readonly PublishedKey[]; counts: ExportCounts },
 ): Promise<void> {
   const api = await context.api()
   const text = `${JSON.stringify(manifest, null, 2)}\n`
@@ -173,17 +194,34 @@ async function writeSigned(
     path: `${TRANSPARENCY}/exports/sign`,
     json: { chains, manifest_sha256: sha256, row_count: rowCount },
   })
-  const { kid, name, note, signature } = body
-  const problem = signatureProblem(manifest, sha256, body, keys)
+  const { kid, name, note, signature, statement } = body
+  const stated = parseJson(statement)
+  const problem = !isStatement(stated)
+    ? 'its response contains no statement'
+    : (signatureProblem(manifest, hash('sha256', statement, 'hex'), body, keys) ??
+      statementProblem(stated, manifest, sha256) ??
+      counts.problem(stated))
   if (problem !== undefined) {
     throw new CliError(EXIT.checkFailed, `the gateway did not sign this export: ${problem}`, {
       code: 'EXPORT_NOT_SIGNED',
-      hints: ['If its key was rotated meanwhile, export again.'],
+      hints: ['If its key was rotated, or payloads were expunged meanwhile, export again.'],
     })
   }
-  await writeFile(join(folder, 'manifest.json'), text, { mode: 0o600, flush: true })
-  await writeFile(join(folder, 'manifest.sig'), `${JSON.stringify({ kid, name, note, signature }, null, 2)}\n`, {
-    mode: 0o600,
-    flush: true,
-  })
+  const signed = `${JSON.stringify({ kid, name, note, signature }, null, 2)}\n`
+  for (const [file, content] of [
+    ['manifest.json', text],
+    ['statement.json', statement],
+    ['manifest.sig', signed],
+  ] as const) {
+    await writeFile(join(folder, file), content, { mode: 0o600, flush: true })
+  }
+}
+
+/** Returns undefined for an invalid note, which --even-violated exports too. */
+function checkpointIn(note: string) {
+  try {
+    return parseCheckpoint(note).checkpoint
+  } catch {
+    return undefined
+  }
 }

@@ -64,6 +64,7 @@ export async function openGateway(context: CliContext): Promise<EvidenceSource> 
 
   return {
     tenantId,
+    latest,
     heads,
     async *rows({ chain, size }: ChainHead): AsyncGenerator<SignedRow> {
       const path = `chains/${encodeURIComponent(chain)}/entries`

@@ -11,7 +11,7 @@ export const KEYS_PATH = '/.well-known/aigw-keys.json'
 export const KEYS_OPTION = ['--keys <file>', `the keys to trust: a copy of ${KEYS_PATH}`, onlyFile] as const
 
 /** Rejects a repeated flag, because the first file would be silently discarded. */
-function onlyFile(file: string, earlier: string | undefined): string {
+export function onlyFile(file: string, earlier: string | undefined): string {
   if (earlier !== undefined) throw new InvalidArgumentError('It was given more than once; name one file.')
   return file
 }
@@ -91,6 +91,9 @@ async function askForKeys(context: CliContext): Promise<{ keys: PublishedKey[]; 
 /** If a file is given, returns its keys. Otherwise returns the keys that the gateway publishes. */
 export const getTrustedKeys = async (context: CliContext, file: string | undefined): Promise<TrustedKeys> =>
   file === undefined ? fetchKeys(context) : fixedKeys(await readKeyFile(file), 'file')
+
+/** The result of a verification that used the keys of the export itself. Its exit code is EXIT.ownKeys. */
+export const OWN_KEYS = 'consistent, but only by the keys that came with it'
 
 const WORDS: Record<TrustedKeys['from'], string> = {
   file: 'of the named file',

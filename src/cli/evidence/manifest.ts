@@ -1,16 +1,19 @@
 /** The manifest of an export, and its signature. */
 import { isCount } from '../../shared/evidence/entry.ts'
 import { type ExportedChain, exportOrigin } from '../../shared/evidence/export-root.ts'
-import { isObject, isSignedBy, type PublishedKey } from '../../shared/evidence/keys.ts'
+import { hasOnly, isSignedBy, type PublishedKey } from '../../shared/evidence/keys.ts'
 import { checkpointText, decodeBase64, signedNote } from '../../shared/evidence/note.ts'
 import { isText } from './shapes.ts'
+
+/** The version of the format of an export. An export of version 1 has no statement of the gateway. */
+export const MANIFEST_VERSION = 2
 
 /** The hash and size of a file of an export. */
 export type FileSum = { name: string; sha256: string; bytes: number }
 
 /** The contents of an export (docs/evidence.md, Exports). */
 export type Manifest = {
-  version: 1
+  version: typeof MANIFEST_VERSION
   created_at: string
   tenant_id: string
   chains: ExportedChain[]
@@ -37,15 +40,15 @@ export const COVERED_FILES = [
 ] as const
 /** The export of an invalid log contains this file instead of the manifest. */
 export const VIOLATIONS_FILE = 'violations.json'
-export const EXPORT_FILES = [...COVERED_FILES, 'manifest.json', 'manifest.sig'] as const
+export const EXPORT_FILES = [...COVERED_FILES, 'manifest.json', 'statement.json', 'manifest.sig'] as const
 
 /**
- * Returns the reason why the signature of a manifest is invalid, or undefined if a trusted key signed exactly these
- * bytes.
+ * Returns the reason why the signature of an export is invalid, or undefined if a trusted key signed the statement with
+ * this SHA-256.
  */
 export function signatureProblem(
   { rowCount, merkleRootOfExport, signingKeyFingerprint }: Manifest,
-  sha256: string,
+  statementSha256: string,
   { kid, name, note, signature }: ManifestSignature,
   keys: readonly PublishedKey[],
 ): string | undefined {
@@ -54,23 +57,30 @@ export function signatureProblem(
   if (key.name !== name) return `it is signed as ${name} with the key of ${key.name}`
   if (kid !== signingKeyFingerprint) return `it names the key ${signingKeyFingerprint}, but is signed with ${kid}`
   const root = Buffer.from(merkleRootOfExport, 'hex').toString('base64')
-  const text = checkpointText({ origin: exportOrigin(name, sha256), size: rowCount, root })
+  const text = checkpointText({ origin: exportOrigin(name, statementSha256), size: rowCount, root })
   const bytes = decodeBase64(signature)
   if (bytes === undefined || !isSignedBy(key, text, bytes)) return 'its signature is wrong'
   return note === signedNote(text, name, key.publicKey, bytes) ? undefined : 'its note does not match its signature'
 }
 
+const MEMBERS = [
+  ...['version', 'created_at', 'tenant_id', 'chains', 'rowCount'],
+  ...['merkleRootOfExport', 'signingKeyFingerprint', 'files'],
+]
+const CHAIN = ['chain', 'size', 'head', 'root']
+const FILE = ['name', 'sha256', 'bytes']
+
 /** Whether the value has the form of a manifest and lists each file of an export once. */
 export function isManifest(json: unknown): json is Manifest {
-  if (!isObject(json) || !Array.isArray(json.chains) || !Array.isArray(json.files)) return false
+  if (!hasOnly(json, MEMBERS) || !Array.isArray(json.chains) || !Array.isArray(json.files)) return false
   const { version, created_at, tenant_id, rowCount, merkleRootOfExport, signingKeyFingerprint } = json
   const texts = [created_at, tenant_id, merkleRootOfExport, signingKeyFingerprint]
-  if (version !== 1 || !isCount(rowCount) || !texts.every(isText)) return false
+  if (version !== MANIFEST_VERSION || !isCount(rowCount) || !texts.every(isText)) return false
   const chains = json.chains.every(
-    (chain) => isObject(chain) && isCount(chain.size) && [chain.chain, chain.head, chain.root].every(isText),
+    (chain) => hasOnly(chain, CHAIN) && isCount(chain.size) && [chain.chain, chain.head, chain.root].every(isText),
   )
   const files = json.files.every(
-    (file) => isObject(file) && isCount(file.bytes) && [file.name, file.sha256].every(isText),
+    (file) => hasOnly(file, FILE) && isCount(file.bytes) && [file.name, file.sha256].every(isText),
   )
   if (!chains || !files || !isSorted(json.chains.map(({ chain }: ExportedChain) => chain))) return false
   const names = json.files.map(({ name }: FileSum) => name).sort()
@@ -82,4 +92,4 @@ const isSorted = (names: readonly string[]): boolean =>
   names.every((name, at) => at === 0 || (names[at - 1] ?? '') < name)
 
 export const isManifestSignature = (json: unknown): json is ManifestSignature =>
-  isObject(json) && [json.kid, json.name, json.note, json.signature].every(isText)
+  hasOnly(json, ['kid', 'name', 'note', 'signature']) && Object.values(json).every(isText)

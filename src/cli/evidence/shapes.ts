@@ -2,7 +2,7 @@
 import type { ChainRow } from '../../shared/evidence/chain-check.ts'
 import type { CommitRow } from '../../shared/evidence/commit.ts'
 import { isCount, isHash } from '../../shared/evidence/entry.ts'
-import { isObject } from '../../shared/evidence/keys.ts'
+import { hasOnly, isObject } from '../../shared/evidence/keys.ts'
 import type { ChainHead, CheckpointNote } from './chains.ts'
 
 // Rows from the gateway or from an export may be forged, so these functions validate their form.
@@ -44,6 +44,29 @@ export const isChainRow = (json: unknown): json is ChainRow =>
   isRowOfChain(json) &&
   Object.keys(json).length === ROW_MEMBERS
 const ROW_MEMBERS = 10
+
+const COMMIT = new Set(['id', 'created_at', 'kid', 'signer', 'tree_size', 'root', 'leaves', 'signature'])
+
+/** Removes members that belong to no export. */
+export const toCommitOfExport = (commit: CommitRow): object =>
+  Object.fromEntries(Object.entries(commit).filter(([name]) => COMMIT.has(name)))
+
+/** Whether the value is a commit of an export, without further members. */
+export const isCommitOfExport = (json: unknown): json is CommitRow =>
+  isCommit(json) && Object.keys(json).every((name) => COMMIT.has(name))
+
+/** Whether the value is a checkpoint of an export, without further members. */
+export const isCheckpointOfExport = (json: unknown): json is CheckpointNote =>
+  hasOnly(json, ['chain', 'tree_size', 'note']) && isCheckpointNote(json)
+
+/**
+ * Whether all texts in a value are valid Unicode. A lone surrogate has the same hash as U+FFFD, so it could replace that
+ * character unnoticed.
+ */
+export const isWellFormed = (json: unknown): boolean =>
+  typeof json === 'string'
+    ? json.isWellFormed()
+    : typeof json !== 'object' || json === null || Object.values(json).every(isWellFormed)
 
 export const isCommit = (json: unknown): json is CommitRow =>
   isObject(json) &&

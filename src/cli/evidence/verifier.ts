@@ -3,27 +3,42 @@
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import type { ExportStatement } from '../../shared/evidence/export-statement.ts'
 import type { Checkpoint } from '../../shared/evidence/note.ts'
+import type { WitnessPolicy } from '../../shared/evidence/witness-policy.ts'
 import { CliError, EXIT } from '../errors.ts'
 import { type CheckedChain, checkChain } from './chains.ts'
 import { ExportViolated, type GivenKeys, openExport, type Report, readGivenKeys } from './export-reader.ts'
+import { OWN_KEYS, type TrustedKeys } from './key-set.ts'
 import { assertValid, checkedNote } from './verification.ts'
+import { readPolicy, Witnessing } from './witnessing.ts'
 
-const USAGE = `Usage: node verify.mjs [DIR] [--keys FILE]
+const USAGE = `Usage: node verify.mjs [DIR] [--keys FILE] [--policy FILE]
 
   DIR          the export; default: the directory of this file
   --keys FILE  trust the keys of this file, a copy of the gateway's /.well-known/aigw-keys.json;
                default: the keys of the export, which anyone could have made
+  --policy FILE  demand cosignatures of a checkpoint of every chain; FILE names the witnesses (C2SP tlog-policy)
   --help       show this text
 
-Exit codes: 0 the export is valid, 1 it is invalid, 2 an argument or the key file cannot be used.
+Exit codes: 0 the export is valid, 1 it is invalid, 2 an argument or the key file cannot be used,
+11 it is consistent, but only by the keys that came with it.
 `
 
 /**
  * The checks, in the order in which they run. If the verification fails, the first check without a result is reported
  * as failed.
  */
-const CHECKS = ['keys', 'manifest', 'key fingerprint', 'files', 'root of the export', 'checkpoints', 'entries']
+const CHECKS = [
+  'keys',
+  'manifest',
+  'statement',
+  'key fingerprint',
+  'files',
+  'root of the export',
+  'checkpoints',
+  'entries',
+]
 
 /** The error for an invalid argument. */
 class ArgumentError extends Error {}
@@ -35,17 +50,26 @@ const say = (line: string): boolean => process.stdout.write(`${harmless(line)}\n
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 /** Rejects unknown flags. If a misspelt --keys were ignored, a forged export would be verified with its own keys. */
-function readArguments(args: string[]): { folder: string; keyFile: string | undefined; help: boolean } {
-  const options = { keys: { type: 'string', multiple: true }, help: { type: 'boolean', short: 'h' } } as const
+function readArguments(args: string[]): Arguments {
+  const file = { type: 'string', multiple: true } as const
+  const options = { keys: file, policy: file, help: { type: 'boolean', short: 'h' } } as const
   const { values, positionals } = parsed(() => parseArgs({ args, options, allowPositionals: true }))
-  const { keys: keyFiles = [], help = false } = values
-  if (keyFiles.length > 1) throw new ArgumentError('--keys was given more than once; name one file.')
-  if (keyFiles[0] === '') throw new ArgumentError('--keys was given without a file; name one.')
+  const { keys: keyFiles = [], policy: policyFiles = [], help = false } = values
+  for (const [name, files] of [
+    ['--keys', keyFiles],
+    ['--policy', policyFiles],
+  ] as const) {
+    if (files.length > 1) throw new ArgumentError(`${name} was given more than once; name one file.`)
+    if (files[0] === '') throw new ArgumentError(`${name} was given without a file; name one.`)
+  }
   if (positionals.length > 1)
     throw new ArgumentError(`One directory is checked at a time, not ${positionals.join(' and ')}.`)
   if (positionals[0] === '') throw new ArgumentError('The name of the directory is empty; name one, or leave it out.')
-  return { folder: positionals[0] ?? dirname(fileURLToPath(import.meta.url)), keyFile: keyFiles[0], help }
+  const folder = positionals[0] ?? dirname(fileURLToPath(import.meta.url))
+  return { folder, keyFile: keyFiles[0], policyFile: policyFiles[0], help }
 }
+
+type Arguments = { folder: string; keyFile: string | undefined; policyFile: string | undefined; help: boolean }
 
 function parsed<T>(parse: () => T): T {
   try {
@@ -66,14 +90,31 @@ async function readKeys(file: string | undefined): Promise<GivenKeys | undefined
   }
 }
 
-/** Checks the whole export in constant memory. Throws an error at the first fault. */
-async function checkExport(folder: string, given: GivenKeys | undefined, report: Report): Promise<void> {
-  const { manifest, source, trusted, onRow, assertEnd } = await openExport(folder, given, report)
+async function readPolicyFile(file: string | undefined): Promise<WitnessPolicy | undefined> {
+  try {
+    return await readPolicy(file)
+  } catch (error) {
+    throw new ArgumentError(`--policy cannot be used: ${messageOf(error)}`)
+  }
+}
+
+/** Checks the whole export in constant memory. Returns the source of the keys. Throws an error at the first fault. */
+async function checkExport(
+  folder: string,
+  { keys: given, policy }: { keys: GivenKeys | undefined; policy: WitnessPolicy | undefined },
+  report: Report,
+): Promise<TrustedKeys['from']> {
+  const { manifest, statement, source, trusted, onRow, assertEnd } = await openExport(folder, given, report)
   const { tenantId, heads } = source
   const checkpoints: Checkpoint[] = []
+  const witnessing = policy && new Witnessing(policy, trusted.keys)
   for (const head of heads) {
-    for await (const note of source.checkpoints(head)) checkpoints.push(await checkedNote(note, tenantId, trusted))
+    for await (const note of source.checkpoints(head)) {
+      checkpoints.push(await checkedNote(note, tenantId, trusted))
+      witnessing?.add(note)
+    }
   }
+  witnessing?.assertCosigned(heads)
   report('checkpoints', `${checkpoints.length} signed`)
   const checked: CheckedChain[] = []
   let commits = 0
@@ -92,20 +133,36 @@ async function checkExport(folder: string, given: GivenKeys | undefined, report:
   report('commits', `${commits} signed`)
   report('row count', `${manifest.rowCount}`)
   report('data.csv', 'the same as data.ndjson')
+  report('counts', countsIn(statement))
+  if (witnessing) report('cosignatures', witnessing.coverage(heads))
+  return trusted.from
+}
+
+/** Returns the gateway's counts in words. Entries that were written during the export are not in it. */
+function countsIn({ chains }: ExportStatement): string {
+  const expunged = chains.reduce((sum, chain) => sum + chain.expunged, 0)
+  const later = chains.reduce((sum, { entries, size }) => sum + Math.max(0, entries - size), 0)
+  const laterEntries = later === 0 ? '' : `; the log had ${later} later entries, which the export does not contain`
+  return `as the gateway stated: ${expunged} payloads expunged${laterEntries}`
 }
 
 async function main(args: string[]): Promise<number> {
   let reported = 0
   try {
-    const { folder, keyFile, help } = readArguments(args)
+    const { folder, keyFile, policyFile, help } = readArguments(args)
     if (help) {
       process.stdout.write(USAGE)
       return 0
     }
-    await checkExport(folder, await readKeys(keyFile), (check, found) => {
+    const given = { keys: await readKeys(keyFile), policy: await readPolicyFile(policyFile) }
+    const keysFrom = await checkExport(folder, given, (check, found) => {
       say(`ok    ${check}: ${found}`)
       reported += 1
     })
+    if (keysFrom === 'export') {
+      say(`The export is ${OWN_KEYS}. Name keys from another source: --keys FILE`)
+      return EXIT.ownKeys
+    }
     say('The export is valid.')
     return 0
   } catch (error) {

@@ -1,6 +1,6 @@
 /**
  * Makes untrusted text (model output, gateway messages, file names) safe for a terminal. Drops control characters and
- * escape sequences, but keeps newlines and tabs. Pipes and files get the exact bytes.
+ * escape sequences, and marks that change the direction of text, but keeps newlines and tabs. Pipes and files get the exact bytes.
  *
  * States and transitions (ECMA-48, as terminals interpret it):
  * ```
@@ -15,7 +15,8 @@ type State = 'text' | 'escape' | 'csi' | 'string'
 const STRING_INTRODUCERS = new Set([0x9d, 0x90, 0x98, 0x9e, 0x9f])
 const ESCAPED_STRING_INTRODUCERS = new Set([']', 'P', 'X', '^', '_'])
 const STRING_ENDS = new Set([0x07, 0x9c, 0x18, 0x1a])
-const CONTROL = /[\x00-\x08\x0b-\x1f\x7f-\x9f]/
+/** Marks that change the direction of text could show a line in another order than it has. */
+const CONTROL = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/
 
 type TerminalText = {
   /** Returns the printable part of `chunk`. Recognises an escape sequence even if it is split across chunks. */

@@ -109,9 +109,12 @@ export async function loadConfigFiles(
 }
 
 /** Whether the mode of the file lets other users read the stored keys. */
-export async function areCredentialsExposed(env: Io['env']): Promise<boolean> {
-  const found = await stat(credentialsPath(env)).catch(() => undefined)
-  return found !== undefined && (found.mode & 0o077) !== 0
+export const areCredentialsExposed = (env: Io['env']): Promise<boolean> => isExposed(credentialsPath(env))
+
+/** Whether the mode of a file lets other users read it. False for pipes, whose mode has no meaning. */
+export async function isExposed(path: string): Promise<boolean> {
+  const found = await stat(path).catch(() => undefined)
+  return found?.isFile() === true && (found.mode & 0o077) !== 0
 }
 
 async function readYaml<Content>(path: string, check: Check): Promise<Content | undefined> {

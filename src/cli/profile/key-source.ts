@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { CliError, EXIT, failedToRead, usageError } from '../errors.ts'
 import type { Io, Note } from '../io.ts'
 import { readStdin } from '../io.ts'
-import { areCredentialsExposed, credentialsPath } from './config-files.ts'
+import { areCredentialsExposed, credentialsPath, isExposed } from './config-files.ts'
 import type { Settings } from './profile.ts'
 
 /** Longer than any key. */
@@ -35,6 +35,7 @@ export async function findKey(settings: Settings, io: Io, note: Note): Promise<s
       return toKey(key.value, 'AIGW_API_KEY')
     case 'file':
       if (key.path === '-') return toKey((await readStdin(io, KEY_BYTES, 'the API key')).toString(), 'stdin')
+      if (await isExposed(key.path)) await note(`warning: others can read your key; run: chmod 600 ${key.path}`)
       return toKey(await readFile(key.path, 'utf8').catch(failedToRead(key.path)), key.path)
     case 'command':
       return toKey(await runKeyCommand(key.command, io), 'key_command')

@@ -1,4 +1,5 @@
 import { dirname, isAbsolute, join, resolve } from 'node:path'
+import { ALWAYS } from '../../shared/evidence/cosignature.ts'
 import { EMBEDDING_BATCH, SAME_MODEL_RETRIES } from '../../shared/spec-limits.ts'
 import {
   type CacheConfig,
@@ -16,6 +17,7 @@ import type { ProxySettings } from '../models/proxy.ts'
 import type { LogLevel } from '../platform/log.ts'
 import { DEFAULT_EVIDENCE, type EvidenceConfig } from '../records/config.ts'
 import { DEFAULT_SHIELD_MODEL, type ShieldModelConfig } from '../safety/config.ts'
+import type { WebhooksConfig } from '../webhooks/config.ts'
 import {
   type EmbeddingSettings,
   type EvidenceSettings,
@@ -53,8 +55,9 @@ export type Config = {
    * used.
    */
   masterKey?: string | undefined
-  /** Whether webhooks may be delivered to private, loopback and link-local addresses. */
-  webhooks?: { allowPrivate: boolean }
+  /** The key to which `aigw secrets rotate-master` changes, 64 hex characters. */
+  nextMasterKey?: string | undefined
+  webhooks?: Partial<WebhooksConfig>
   /** All providers except the built-in `local`, which needs no configuration. */
   providers: readonly ProviderConfig[]
   /** Names that stand for models. */
@@ -157,8 +160,13 @@ export function loadConfig(sources: ConfigSources): Config | ConfigFaults {
     dataDir: resolve(dataDir),
     database: databaseUrl === undefined ? { kind: 'sqlite' } : { kind: 'postgres', url: databaseUrl },
     bootstrapKey: bootstrapKey ?? settings.bootstrap_key,
-    masterKey,
-    webhooks: { allowPrivate: allowPrivate ?? false },
+    masterKey: masterKey ?? settings.master_key,
+    nextMasterKey: settings.next_master_key,
+    webhooks: {
+      allowPrivate: allowPrivate ?? false,
+      allow: settings.webhooks?.allow ?? [],
+      showPrivateBodies: settings.webhooks?.show_private_bodies ?? false,
+    },
     providers,
     models: settings.models,
     defaultModel: settings.default_model,
@@ -238,7 +246,7 @@ const shieldModelConfig = (model: ShieldModelSettings, directory: string): Shiel
 })
 
 const evidenceConfig = (
-  { name, receipts, retention_days, checkpoint_file, checkpoint_url }: EvidenceSettings,
+  { name, receipts, retention_days, checkpoint_file, checkpoint_url, witnesses, publish_tiles }: EvidenceSettings,
   directory: string,
 ): EvidenceConfig => ({
   name,
@@ -246,6 +254,16 @@ const evidenceConfig = (
   retentionDays: retention_days ?? DEFAULT_EVIDENCE.retentionDays,
   checkpointFile: checkpoint_file === undefined ? undefined : resolve(directory, checkpoint_file),
   checkpointUrl: checkpoint_url,
+  witnesses: (witnesses ?? []).map(({ name, url, key, valid_from, valid_until }) => ({
+    name,
+    url,
+    key,
+    window: {
+      fromMs: valid_from === undefined ? ALWAYS.fromMs : Date.parse(valid_from),
+      untilMs: valid_until === undefined ? ALWAYS.untilMs : Date.parse(valid_until),
+    },
+  })),
+  publishTiles: publish_tiles ?? DEFAULT_EVIDENCE.publishTiles,
 })
 
 function retrievalConfig({ embedding, rerank }: NonNullable<FileSettings['knowledge']>): RetrievalConfig {

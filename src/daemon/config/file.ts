@@ -3,6 +3,7 @@
 import { type Document, isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument } from 'yaml'
 import { z } from 'zod'
 import { isAddressBlock } from '../../shared/address-block.ts'
+import { parseWitnessKey, VerifierKeyError } from '../../shared/evidence/verifier-key.ts'
 import { API_KEY_PATTERN } from '../../shared/ids.ts'
 import {
   ANSWER_TOKENS_MAX,
@@ -22,6 +23,7 @@ import {
   SHIELD_MODEL_MS,
   SHIELD_MODEL_THREADS_MAX,
   SHIELD_MODEL_TOKENS,
+  WITNESSES_MAX,
 } from '../../shared/spec-limits.ts'
 import { LICENSES, type License } from '../../shared/wire/users.ts'
 import type { ModelName, ProviderConfig, Scripts } from '../models/config.ts'
@@ -29,7 +31,7 @@ import { DEFAULT_SHIELD_MODEL } from '../safety/config.ts'
 import { defaultModel, modelNameEntry } from './names.ts'
 import { providerEntry } from './providers.ts'
 import { localEntry } from './scripts.ts'
-import { resolveSecret, secretReference } from './secret.ts'
+import { masterKeyReference, resolveMasterKey, resolveSecret, secretReference } from './secret.ts'
 import { section, valueFrom } from './section.ts'
 import type { ConfigSources } from './sources.ts'
 import { timeLimit } from './timeouts.ts'
@@ -52,6 +54,17 @@ export type EvidenceSettings = {
   retention_days?: number | undefined
   checkpoint_file?: string | undefined
   checkpoint_url?: string | undefined
+  witnesses?: WitnessSettings[] | undefined
+  publish_tiles?: boolean | undefined
+}
+
+/** An element of `evidence.witnesses` of a configuration file. */
+export type WitnessSettings = {
+  name: string
+  url: string
+  key: string
+  valid_from?: string | undefined
+  valid_until?: string | undefined
 }
 
 /** The section `prompt_shield.model` of a configuration file. */
@@ -97,6 +110,9 @@ export type FileSettings = {
   /** The path as written. A relative path is resolved against the folder of the configuration file. */
   data_dir?: string | undefined
   bootstrap_key?: string | undefined
+  /** 64 hex characters. */
+  master_key?: string | undefined
+  next_master_key?: string | undefined
   database?: { url?: string | undefined } | null | undefined
   log?: { level?: (typeof LOG_LEVELS)[number] | undefined } | null | undefined
   /** In milliseconds. */
@@ -132,6 +148,7 @@ export type FileSettings = {
     | undefined
   prompt_shield?: { model?: ShieldModelSettings | null | undefined } | null | undefined
   evidence?: EvidenceSettings | null | undefined
+  webhooks?: { allow?: string[] | null | undefined; show_private_bodies?: boolean | undefined } | null | undefined
   providers: ProviderConfig[]
   /** The names under `models:`. */
   models: ModelName[]
@@ -208,11 +225,14 @@ export function parseConfigFile(
 function rootSchema(sources: ConfigSources, path: string) {
   const text = (mustBe: string) => z.string({ error: `must be ${mustBe}` })
   const secret = secretReference().transform(valueFrom((reference) => resolveSecret(reference, sources, path)))
+  const masterKey = masterKeyReference().transform(valueFrom((reference) => resolveMasterKey(reference, sources, path)))
   return section(
     {
       listen: text('HOST:PORT in quotes, such as "127.0.0.1:8787"').transform(valueFrom(parseListen)).optional(),
       data_dir: text('a directory').transform(valueFrom(checkPath)).optional(),
       bootstrap_key: secret.transform(valueFrom(parseBootstrapKey)).optional(),
+      master_key: masterKey.optional(),
+      next_master_key: masterKey.optional(),
       database: section(
         { url: secret.transform(valueFrom(parseDatabaseUrl)).optional() },
         'must contain url: postgres://…',
@@ -317,8 +337,19 @@ function rootSchema(sources: ConfigSources, path: string) {
           retention_days: retentionDays.optional(),
           checkpoint_file: text('a file').transform(valueFrom(checkPath)).optional(),
           checkpoint_url: checkpointUrl.optional(),
+          witnesses: witnessList.optional(),
+          publish_tiles: z.boolean({ error: 'must be true or false' }).optional(),
         },
-        'may contain name, receipts, retention_days, checkpoint_file and checkpoint_url, such as retention_days: 365',
+        'may contain name, receipts, retention_days, checkpoint_file, checkpoint_url, witnesses and publish_tiles, such as retention_days: 365',
+      ).nullish(),
+      webhooks: section(
+        {
+          allow: z
+            .array(addressBlock, { error: 'must be a list of IP addresses or blocks, such as [10.2.0.0/16]' })
+            .nullish(),
+          show_private_bodies: z.boolean({ error: 'must be true or false' }).optional(),
+        },
+        'may contain allow and show_private_bodies, such as allow: [10.2.0.0/16]',
       ).nullish(),
       // Providers and names are parsed separately; otherwise, faults in this schema would hide faults in their settings.
       // Their keys are listed here so that they can be suggested for a misspelt key.
@@ -469,6 +500,41 @@ const retentionDays = z
   })
 
 const checkpointUrl = z.url({ protocol: /^https?$/, error: 'must be a URL, such as https://log.example.com/aigw' })
+
+const witnessTime = z.iso.datetime({ error: 'must be a time in UTC, such as "2026-01-31T12:00:00Z"' })
+
+const witness = section(
+  {
+    name: z
+      .string({ error: 'must be a name, such as witness-1' })
+      .regex(/^[\w.-]{1,64}$/, { error: 'must be letters, digits, dots, hyphens and underscores, such as witness-1' }),
+    url: z.url({ protocol: /^https?$/, error: 'must be a URL, such as https://witness.example.com' }),
+    key: z.string({ error: 'must be the verifier key of the witness in quotes' }).transform(valueFrom(toWitnessKey)),
+    valid_from: witnessTime.optional(),
+    valid_until: witnessTime.optional(),
+  },
+  'must contain name, url and key, and may contain valid_from and valid_until',
+)
+
+const witnessList = z
+  .array(witness, { error: 'must be a list of witnesses, each with name, url and key' })
+  .max(WITNESSES_MAX, { error: `must have at most ${WITNESSES_MAX} witnesses` })
+  .refine((list) => areUnique(list.map(({ name }) => name)), { error: 'has two witnesses of the same name' })
+  .refine((list) => areUnique(list.map(({ key }) => key.slice(key.indexOf('+') + 10))), {
+    error: 'has two witnesses with the same key',
+  })
+
+const areUnique = (values: readonly string[]): boolean => new Set(values).size === values.length
+
+/** Validates a verifier key. @throws ValueFault */
+function toWitnessKey(text: string): string {
+  try {
+    parseWitnessKey(text)
+    return text
+  } catch (error) {
+    throw error instanceof VerifierKeyError ? new ValueFault(error.message) : error
+  }
+}
 
 /** Parses a key: `sk-` and 64 lower-case hex characters. Throws a ValueFault that does not contain the key. */
 export function parseBootstrapKey(text: string): string {

@@ -1,7 +1,7 @@
 import { dirname, join, resolve } from 'node:path'
 import { z } from 'zod'
 import type { ConfigSources } from './sources.ts'
-import { ValueFault } from './values.ts'
+import { parseMasterKey, ValueFault } from './values.ts'
 
 // The checks set `abort`. Without `abort`, the error message of a failed check would replace the error message of the
 // union.
@@ -31,6 +31,45 @@ export const secretReference = (missing?: string) =>
   )
 
 export type SecretReference = z.output<ReturnType<typeof secretReference>>
+
+/** Creates the schema of the master key in the file: a reference, or a command that prints the key. */
+export const masterKeyReference = () =>
+  z.union(
+    [
+      z.strictObject({ env: VariableName }),
+      z.strictObject({ file: Name }),
+      z.strictObject({ credential: Name }),
+      z.strictObject({ command: z.array(Name).min(1, { abort: true }) }),
+    ],
+    {
+      error: 'must be one of {file: PATH}, {credential: NAME}, {command: [PROGRAM, WORD…]}, {env: NAME}',
+    },
+  )
+
+/** Returns the master key of a reference as 64 hex characters. Throws a ValueFault that does not contain the key. */
+export function resolveMasterKey(
+  reference: z.output<ReturnType<typeof masterKeyReference>>,
+  sources: Pick<ConfigSources, 'env' | 'readFile' | 'runCommand'>,
+  configFile: string,
+): string {
+  const [source = ''] = Object.values(reference).flat()
+  if (!('command' in reference)) return parseMasterKey(resolveSecret(reference, sources, configFile), source)
+  const [program = '', ...words] = reference.command
+  let output: string
+  try {
+    if (sources.runCommand === undefined) throw new Error('this program runs no commands')
+    output = sources.runCommand(program, words)
+  } catch (error) {
+    // The message omits the output of the command, because it may contain a part of the key.
+    throw new ValueFault(`the command ${program} failed (${failureOf(error)}); it must print only the key`)
+  }
+  return parseMasterKey(withoutLineEnd(output), `the output of ${program}`)
+}
+
+function failureOf(error: unknown): string {
+  const { status, code } = error as { status?: number | null; code?: string }
+  return typeof status === 'number' ? `exit code ${status}` : (code ?? 'not started')
+}
 
 /**
  * Returns the text of a reference, without a trailing line break. Paths are relative to the folder of the configuration

@@ -13,8 +13,9 @@ import { createGates } from '../platform/concurrency/gates.ts'
 import type { Route } from '../platform/http/route.ts'
 import type { Job } from '../platform/jobs/schedule.ts'
 import type { MasterKey } from '../platform/secrets/seal.ts'
+import type { SealedColumn } from '../platform/secrets/sealed-column.ts'
 import type { ChangeDeps } from '../records/audit/change.ts'
-import { createAnswerCache, purgeCache } from './cache/answer-cache.ts'
+import { CACHED_ANSWER_COLUMN, createAnswerCache, purgeCache } from './cache/answer-cache.ts'
 import { cacheRoutes } from './cache/routes.ts'
 import { chatRoutes } from './chat/routes.ts'
 import {
@@ -32,7 +33,7 @@ import { modelRoutes } from './discovery/model-routes.ts'
 import { discoveryRoutes } from './discovery/routes.ts'
 import { createCallerGate } from './governed/caller-gate.ts'
 import type { GovernedDeps } from './governed/deps.ts'
-import { createIdempotency, purgeExpired } from './governed/idempotency.ts'
+import { createIdempotency, purgeExpired, STORED_REPLAY_COLUMN } from './governed/idempotency.ts'
 import { createMessageCleaner } from './governed/provider-message.ts'
 import { completionsRoutes } from './surfaces/completions/routes.ts'
 import { geminiRoutes } from './surfaces/gemini/routes.ts'
@@ -41,13 +42,14 @@ import { moderationsRoutes } from './surfaces/moderations/routes.ts'
 import { openAiRoutes } from './surfaces/openai/routes.ts'
 import { rerankRoutes } from './surfaces/rerank/routes.ts'
 import { responsesRoutes } from './surfaces/responses/routes.ts'
-import { createResponseStore } from './surfaces/responses/store.ts'
+import { createResponseStore, STORED_RESPONSE_COLUMN } from './surfaces/responses/store.ts'
 
 /** Maximum time that a request waits for a slot. */
 export const TURN_WAIT_MS = 10_000
 
 export type GatewayRoom = {
   routes: Route[]
+  sealedColumns: readonly SealedColumn[]
   jobs: Job[]
   /** Maximum number of concurrent requests of one tenant that the server accepts on routes that call models. */
   modelRequestsPerTenant: number
@@ -117,6 +119,7 @@ export function openGateway(
       ...rerankRoutes(governed),
       ...cacheRoutes(access, cacheConfig, cache),
     ],
+    sealedColumns: [STORED_RESPONSE_COLUMN, STORED_REPLAY_COLUMN, CACHED_ANSWER_COLUMN],
     jobs: [
       { name: 'purge-idempotency', cron: '*/10 * * * *', run: () => purgeExpired({ db, clock }) },
       // Stored answers also expire after storing was turned off.

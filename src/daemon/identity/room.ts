@@ -1,4 +1,5 @@
 // The identity module: tenants, users, groups, roles and keys, and the authentication of callers.
+import type { CountRejection } from '../platform/http/address-rate.ts'
 import type { Route } from '../platform/http/route.ts'
 import type { Log } from '../platform/log.ts'
 import type { ChangeDeps } from '../records/audit/change.ts'
@@ -28,11 +29,17 @@ export async function openIdentity(
   },
   {
     knownPolicies,
+    knownShieldPolicies,
     requireFreeLicense,
+    countRejection,
     log,
     ...deps
-  }: Pick<KeyDeps, 'db' | 'clock' | 'signingKeys' | 'knownPolicies'> &
-    Pick<UserDeps, 'requireFreeLicense'> & { log: Log },
+  }: Pick<KeyDeps, 'db' | 'clock' | 'signingKeys' | 'knownPolicies' | 'knownShieldPolicies'> &
+    Pick<UserDeps, 'requireFreeLicense'> & {
+      log: Log
+      /** Called for each request with an unknown or malformed key. */
+      countRejection: CountRejection
+    },
 ): Promise<IdentityRoom> {
   const { db, clock } = deps
   const { createdKeyFile, warning } = await ensureFirstStart(db, { ...config, clock })
@@ -42,6 +49,7 @@ export async function openIdentity(
     db,
     clock,
     trustedProxies: config.trustedProxies,
+    countRejection,
   })
   const access: ChangeDeps = { ...deps, forgetKeys, lookUpAgain }
   return {
@@ -54,7 +62,7 @@ export async function openIdentity(
       ...userRoutes({ ...access, requireFreeLicense }),
       ...groupRoutes(access),
       ...roleRoutes(access),
-      ...keyRoutes({ ...access, knownPolicies }),
+      ...keyRoutes({ ...access, knownPolicies, knownShieldPolicies }),
     ],
   }
 }

@@ -1,5 +1,6 @@
 // Configuration of signed evidence.
 import { EVIDENCE_RETENTION_DAYS } from '../../shared/spec-limits.ts'
+import type { WitnessConfig } from './evidence/witnesses.ts'
 
 /** Settings of signed evidence (docs/evidence.md). */
 export type EvidenceConfig = {
@@ -18,6 +19,10 @@ export type EvidenceConfig = {
    */
   checkpointFile: string | undefined
   checkpointUrl: string | undefined
+  /** The witnesses that cosign checkpoints. */
+  witnesses: readonly WitnessConfig[]
+  /** Whether anyone may read the checkpoints and tiles of every log. */
+  publishTiles: boolean
 }
 
 export const DEFAULT_EVIDENCE: EvidenceConfig = {
@@ -26,4 +31,6 @@ export const DEFAULT_EVIDENCE: EvidenceConfig = {
   retentionDays: EVIDENCE_RETENTION_DAYS.default,
   checkpointFile: undefined,
   checkpointUrl: undefined,
+  witnesses: [],
+  publishTiles: false,
 }

@@ -30,6 +30,7 @@ const SHIELD_POLICY_CACHE_MS = 2_000
 const TENANTS_ANNOUNCED = 10_000
 
 export { knownPolicies } from './policies/store.ts'
+export { knownShieldPolicies } from './prompt-shield/store.ts'
 
 export type SafetyRoom = {
   guards: Guards

@@ -2,9 +2,10 @@ import type { z } from 'zod'
 import { GatewayError } from '../../shared/errors.ts'
 import { newId } from '../../shared/ids.ts'
 import { isoTime } from '../../shared/time.ts'
-import type { CreateWebhookRequest, UpdateWebhookRequest } from '../../shared/wire/webhooks.ts'
+import { type CreateWebhookRequest, type UpdateWebhookRequest, WEBHOOK_READ_ONLY } from '../../shared/wire/webhooks.ts'
 import type { Db } from '../platform/db/db.ts'
 import type { WebhookEndpointRow } from '../platform/db/tables.ts'
+import { changesIn } from '../platform/http/read-only.ts'
 import { idOf } from '../platform/http/route.ts'
 import type { MasterKey } from '../platform/secrets/seal.ts'
 import { type Activity, type Actor, type Change, type ChangeDeps, change } from '../records/audit/change.ts'
@@ -19,6 +20,7 @@ import {
   rotateSecret,
   updateEndpoint,
 } from './store.ts'
+import { originOf, toWebhook } from './view.ts'
 
 /** Maximum number of endpoints of one tenant. There is a limit, because the list is not paginated. */
 export const WEBHOOK_ENDPOINTS = 2_000
@@ -82,13 +84,16 @@ export async function updateWebhook(
   webhookId: string | undefined,
   request: z.output<typeof UpdateWebhookRequest>,
 ): Promise<EndpointWithHeld> {
-  const { url, ...rest } = request
+  const { url } = request
   if (url !== undefined) {
     await getWebhook(deps.db, actor.caller.tenantId, webhookId)
     await deps.checkTarget(url)
   }
-  return changeOne(deps, actor, webhookId, async ({ tx, record, row }) => {
-    await updateEndpoint(tx, row, request, isoTime(deps.clock.now()))
+  const now = isoTime(deps.clock.now())
+  return changeOne(deps, actor, webhookId, async ({ tx, caller, record, row }) => {
+    const shown = toWebhook(await getWebhook(tx, caller.tenantId, row.id), now, caller)
+    const { url: _, ...rest } = changesIn(request, WEBHOOK_READ_ONLY, shown)
+    await updateEndpoint(tx, row, request, now)
     await record({
       ...activityOn({ ...row, url: url ?? row.url }, 'update'),
       metadata: { ...rest, ...(url !== undefined && { url: originOf(url) }) },
@@ -189,6 +194,3 @@ export const activityOn = (
   resourceId: id,
   description: `${DONE[operation]} webhook ${id} to ${originOf(url)}`,
 })
-
-/** Returns the URL without its path and query, because these may contain a secret. */
-const originOf = (url: string): string => new URL(url).origin

@@ -1,23 +1,28 @@
 // The webhooks module: endpoints, and the dispatcher that delivers events to them.
 import type { Registry } from 'prom-client'
+import { createAddressList } from '../platform/http/client-address.ts'
 import type { Route } from '../platform/http/route.ts'
 import type { Http } from '../platform/http/server.ts'
 import type { Job } from '../platform/jobs/schedule.ts'
 import type { Log } from '../platform/log.ts'
 import type { Names } from '../platform/network/names.ts'
 import type { MasterKey } from '../platform/secrets/seal.ts'
+import type { SealedColumn } from '../platform/secrets/sealed-column.ts'
 import type { ChangeDeps } from '../records/audit/change.ts'
+import type { WebhooksConfig } from './config.ts'
 import { startDispatcher } from './dispatch/dispatcher.ts'
 import { listenRoutes } from './listen.ts'
 import { purgeWebhooks, trimHeldDeliveries } from './purge.ts'
 import { webhookRoutes } from './routes.ts'
 import { createSelfAddressCheck } from './self-address.ts'
+import { SIGNING_SECRET_COLUMNS } from './signing-secret.ts'
 import { checkTarget, type TargetGuard } from './target-guard.ts'
 
 export type WebhooksRoom = {
   /** Call this after adding events to the outbox. */
   wake(): void
   routes: Route[]
+  sealedColumns: readonly SealedColumn[]
   jobs: Job[]
   close(): Promise<void>
 }
@@ -26,7 +31,7 @@ export type WebhooksRoom = {
  * Starts the webhooks module and its deliveries. @param deps `access`: the dependencies of every administrative change
  */
 export async function openWebhooks(
-  { allowPrivate }: { allowPrivate: boolean },
+  { allowPrivate = false, allow = [], showPrivateBodies = false }: Partial<WebhooksConfig>,
   deps: {
     access: ChangeDeps
     masterKey: MasterKey
@@ -38,8 +43,13 @@ export async function openWebhooks(
 ): Promise<WebhooksRoom> {
   const { access, masterKey, metrics, http, names, log } = deps
   const { db, clock } = access
-  const resolve = allowPrivate ? names.ofTrustedCaller : names.ofCaller
-  const guard: TargetGuard = { resolve, allowPrivate, isOwn: createSelfAddressCheck(http.port) }
+  const guard: TargetGuard = {
+    resolve: allowPrivate || allow.length > 0 ? names.ofTrustedCaller : names.ofCaller,
+    allowPrivate,
+    allow: allow.length > 0 ? createAddressList(allow) : undefined,
+    showPrivateBodies,
+    isOwn: createSelfAddressCheck(http.port),
+  }
   const dispatcher = await startDispatcher({ db, clock, log, guard, masterKey, metrics })
   const webhooks = {
     ...access,
@@ -49,6 +59,7 @@ export async function openWebhooks(
   }
   return {
     wake: dispatcher.wake,
+    sealedColumns: SIGNING_SECRET_COLUMNS,
     routes: [...webhookRoutes(webhooks), ...listenRoutes({ ...webhooks, isDraining: http.isDraining })],
     jobs: [
       { name: 'purge-webhooks', cron: '40 * * * *', run: () => purgeWebhooks({ db, clock }) },

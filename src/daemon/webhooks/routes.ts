@@ -17,6 +17,7 @@ import {
   WebhookSecretResponse,
 } from '../../shared/wire/webhooks.ts'
 import { toPagination } from '../platform/db/list-page.ts'
+import type { Caller } from '../platform/http/caller.ts'
 import { type Route, reply, route } from '../platform/http/route.ts'
 import { getDelivery, recover, resend, sendTest } from './deliveries.ts'
 import {
@@ -46,9 +47,11 @@ export function webhookRoutes(deps: WebhookDeps): Route[] {
     errors: 'structured',
     tags: ['Webhooks'],
   }
-  const shown = (endpoint: EndpointWithHeld) => toWebhook(endpoint, isoTime(clock.now()))
-  const withSecret = (message: string, { endpoint, secret }: NewSecret) =>
-    ({ success: true, message, webhook: shown(endpoint), secret }) satisfies z.input<typeof WebhookSecretResponse>
+  const shown = (endpoint: EndpointWithHeld, caller: Caller) => toWebhook(endpoint, isoTime(clock.now()), caller)
+  const withSecret = (message: string, { endpoint, secret }: NewSecret, caller: Caller) =>
+    ({ success: true, message, webhook: shown(endpoint, caller), secret }) satisfies z.input<
+      typeof WebhookSecretResponse
+    >
 
   return [
     route({
@@ -58,7 +61,7 @@ export function webhookRoutes(deps: WebhookDeps): Route[] {
       summary: 'List webhooks and the event types',
       responses: { 200: { description: 'All webhooks, newest first', schema: ListWebhooksResponse } },
       async handle({ caller }) {
-        const webhooks = (await listEndpoints(db, caller.tenantId)).map(shown)
+        const webhooks = (await listEndpoints(db, caller.tenantId)).map((endpoint) => shown(endpoint, caller))
         return reply(200, { success: true, webhooks, events: CATALOG } satisfies z.input<typeof ListWebhooksResponse>)
       },
     }),
@@ -71,7 +74,7 @@ export function webhookRoutes(deps: WebhookDeps): Route[] {
       responses: { 201: { description: 'The webhook and its secret', schema: WebhookSecretResponse } },
       async handle(context) {
         const created = await createWebhook(deps, context, context.body)
-        return reply(201, withSecret('Webhook created', created), SECRET_HEADERS)
+        return reply(201, withSecret('Webhook created', created, context.caller), SECRET_HEADERS)
       },
     }),
     route({
@@ -81,7 +84,7 @@ export function webhookRoutes(deps: WebhookDeps): Route[] {
       summary: 'Show a webhook',
       responses: { 200: { description: 'The webhook', schema: WebhookResponse }, 404: NOT_FOUND },
       async handle({ caller, params }) {
-        const webhook = shown(await getWebhook(db, caller.tenantId, params.webhookId))
+        const webhook = shown(await getWebhook(db, caller.tenantId, params.webhookId), caller)
         return reply(200, { success: true, webhook } satisfies z.input<typeof WebhookResponse>)
       },
     }),
@@ -94,7 +97,10 @@ export function webhookRoutes(deps: WebhookDeps): Route[] {
       body: UpdateWebhookRequest,
       responses: { 200: { description: 'The updated webhook', schema: WebhookResponse }, 404: NOT_FOUND },
       async handle(context) {
-        const webhook = shown(await updateWebhook(deps, context, context.params.webhookId, context.body))
+        const webhook = shown(
+          await updateWebhook(deps, context, context.params.webhookId, context.body),
+          context.caller,
+        )
         return reply(200, { success: true, webhook } satisfies z.input<typeof WebhookResponse>)
       },
     }),
@@ -122,7 +128,7 @@ export function webhookRoutes(deps: WebhookDeps): Route[] {
       async handle(context) {
         const { params, body } = context
         const rotated = await rotateWebhookSecret(deps, context, params.webhookId, body.overlap_seconds)
-        return reply(200, withSecret('Signing secret rotated', rotated), SECRET_HEADERS)
+        return reply(200, withSecret('Signing secret rotated', rotated, context.caller), SECRET_HEADERS)
       },
     }),
     route({

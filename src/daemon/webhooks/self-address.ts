@@ -1,5 +1,5 @@
 import { networkInterfaces } from 'node:os'
-import { normalAddress, reachOfAddress } from './target-address.ts'
+import { normalAddress, reachOfAddress } from '../../shared/address-reach.ts'
 
 /**
  * Returns a function that tests whether this daemon listens on an address and port. The returned function uses the

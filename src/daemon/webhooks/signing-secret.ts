@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { WebhookEndpointRow } from '../platform/db/tables.ts'
 import { type MasterKey, openSecret, type SealedLocation, sealSecret } from '../platform/secrets/seal.ts'
+import type { SealedColumn } from '../platform/secrets/sealed-column.ts'
 
 /** Returns a new signing secret: `whsec_` and 64 hex characters from the system's secure random source. */
 export const newSigningSecret = (): string => `whsec_${randomBytes(32).toString('hex')}`
@@ -26,6 +27,14 @@ export function signingSecretsOf(
   const sealed = overlaps ? [secret, previous_secret] : [secret]
   return sealed.map((one) => openSecret(masterKey, locationOf(endpoint), one))
 }
+
+/** The columns of signing secrets, for a rotation of the master key. */
+export const SIGNING_SECRET_COLUMNS: readonly SealedColumn[] = ['secret', 'previous_secret'].map((column) => ({
+  table: 'webhook_endpoints',
+  column,
+  key: ['id', 'tenant_id'],
+  locationOf: ({ id = '', tenant_id = '' }) => locationOf({ id, tenant_id }),
+}))
 
 const locationOf = ({ id, tenant_id }: Endpoint): SealedLocation => ({
   purpose: 'webhook-signing',

@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
-import ipaddr from 'ipaddr.js'
+import { normalAddress, type Reach, reachOfAddress } from '../../shared/address-reach.ts'
 import { WEBHOOK_URL_CHARS } from '../../shared/spec-limits.ts'
+import type { AddressList } from '../platform/http/client-address.ts'
 
 /** Thrown if a URL is not allowed or is ambiguous. The message is written for the caller who set the URL. */
 export class TargetRefused extends Error {
@@ -21,11 +22,13 @@ export type Target = {
   literal: string | undefined
 }
 
-/**
- * `public` is always allowed, `private` only if the operator allows it, `special` never. `special` means cloud metadata
- * services, and ranges that are not unicast destinations.
- */
-export type Reach = 'public' | 'private' | 'special'
+/** The private addresses that the operator allows. */
+export type AllowedPrivate = {
+  /** `WEBHOOKS_ALLOW_PRIVATE`: allows private, loopback and link-local addresses, but not special addresses. */
+  allowPrivate: boolean
+  /** `webhooks.allow`: allows only these private addresses. Names of the operator's network are allowed then too. */
+  allow?: AddressList | undefined
+}
 
 /**
  * Parses a URL from a caller. Rejects ambiguous spellings, because the host that is checked must also be the host that
@@ -51,53 +54,35 @@ export function readTarget(text: string): Target {
 }
 
 /** Returns the reach that the host name alone determines, regardless of its addresses. */
-export function reachOfName(host: string): Reach {
+function reachOfName(host: string): Reach {
   if (METADATA_NAMES.has(host)) return 'special'
   return !host.includes('.') || PRIVATE_SUFFIX.test(host) || LOOPBACK_NAMES.has(host) ? 'private' : 'public'
 }
 
-/** Returns the reach of an IPv4 or IPv6 address. An address counts as public only if it is known to be public. */
-export function reachOfAddress(address: string): Reach {
-  const parsed = ipaddr.parse(address)
-  return parsed instanceof ipaddr.IPv6 ? reachOfIpv6(parsed) : reachOfIpv4(parsed)
-}
-
 /**
  * Rejects a host if any of its addresses is not allowed, because a client may fall back from one address to the next.
- * @throws TargetRefused
- */
-export function refuseAddresses(addresses: readonly string[], allowPrivate: boolean): void {
-  for (const address of addresses) refuseReach(reachOfAddress(address), allowPrivate)
-}
-
-/**
  * @throws TargetRefused. If the host is a name, the message omits its address, so that callers cannot map the
  * operator's network.
  */
-export function refuseReach(reach: Reach, allowPrivate: boolean): void {
+export function refuseAddresses(addresses: readonly string[], { allowPrivate, allow }: AllowedPrivate): void {
+  for (const address of addresses) refuseReach(reachOfAddress(address), allowPrivate || isListed(address, allow))
+}
+
+/**
+ * Rejects a name that refers to a private network or to a metadata service, regardless of its addresses.
+ * @throws TargetRefused
+ */
+export function refuseName(host: string, { allowPrivate, allow }: AllowedPrivate): void {
+  // With a list, the addresses of the name decide.
+  refuseReach(reachOfName(host), allowPrivate || allow !== undefined)
+}
+
+const isListed = (address: string, allow: AddressList | undefined): boolean =>
+  allow?.has(normalAddress(address)) === true
+
+function refuseReach(reach: Reach, mayBePrivate: boolean): void {
   if (reach === 'special') refuse('points to an address that webhooks must not call')
-  if (reach === 'private' && !allowPrivate) refuse('points to a private, loopback or link-local address')
-}
-
-/** Returns the canonical spelling of an address, for comparisons. IPv4-mapped IPv6 addresses become IPv4. */
-export const normalAddress = (address: string): string => ipaddr.process(address.replace(/%.*$/, '')).toString()
-
-function reachOfIpv4(address: ipaddr.IPv4): Reach {
-  if (METADATA_ADDRESSES.has(address.toString())) return 'special'
-  const range = address.range()
-  if (range === 'unicast') return 'public'
-  return PRIVATE_IPV4.has(range) ? 'private' : 'special'
-}
-
-function reachOfIpv6(address: ipaddr.IPv6): Reach {
-  if (METADATA_ADDRESSES.has(address.toString())) return 'special'
-  const range = address.range()
-  // Public receivers never publish IPv4-mapped addresses; attackers use them to bypass checks.
-  if (range === 'ipv4Mapped') return reachOfIpv4(address.toIPv4Address()) === 'special' ? 'special' : 'private'
-  if (PRIVATE_IPV6.has(range)) return 'private'
-  // Only 2000::/3 is global unicast (RFC 4291 and the IANA registry); the library also classifies other ranges as
-  // `unicast`.
-  return range === 'unicast' && ((address.parts[0] ?? 0) & 0xe000) === 0x2000 ? 'public' : 'special'
+  if (reach === 'private' && !mayBePrivate) refuse('points to a private, loopback or link-local address')
 }
 
 function isHostName(host: string): boolean {
@@ -108,40 +93,10 @@ function refuse(reason: string): never {
   throw new TargetRefused(`The URL ${reason}.`)
 }
 
-const PRIVATE_IPV4: ReadonlySet<string> = new Set([
-  'private',
-  'loopback',
-  'linkLocal',
-  'carrierGradeNat',
-  // 0.0.0.0/8: refers to this machine on most systems.
-  'unspecified',
-])
-const PRIVATE_IPV6: ReadonlySet<string> = new Set(['loopback', 'linkLocal', 'uniqueLocal', 'unspecified'])
-
 /** Private suffixes: RFC 6761, RFC 6762, RFC 8375, and the name that ICANN has reserved for private use. */
 const PRIVATE_SUFFIX = /(^|\.)(localhost|local|internal|home\.arpa)$/
 const LOOPBACK_NAMES: ReadonlySet<string> = new Set(['localhost.localdomain', 'localhost6.localdomain6'])
 
-/** Addresses at which clouds and container platforms serve credentials, according to their documentation. */
-const METADATA_ADDRESSES: ReadonlySet<string> = new Set([
-  '169.254.169.254',
-  '169.254.169.253',
-  '169.254.169.250',
-  '169.254.170.2',
-  '169.254.170.23',
-  '169.254.0.23',
-  '169.254.42.42',
-  '100.100.100.200',
-  '168.63.129.16',
-  'fd00:ec2::254',
-  'fd00:ec2::253',
-  'fd00:ec2::23',
-  'fd20:ce::254',
-  'fd00:c1::a9fe:a9fe',
-  'fd00:42::42',
-  'fd00:a9fe:a9fe::1',
-  'fe80::a9fe:a9fe',
-])
 const METADATA_NAMES: ReadonlySet<string> = new Set([
   'metadata',
   'metadata.google.internal',

@@ -1,12 +1,12 @@
+import { normalAddress, reachOfAddress } from '../../shared/address-reach.ts'
 import { GatewayError } from '../../shared/errors.ts'
 import type { Clock } from '../../shared/time.ts'
 import type { ResolveHost } from '../platform/network/name-cache.ts'
 import {
-  normalAddress,
-  reachOfName,
+  type AllowedPrivate,
   readTarget,
   refuseAddresses,
-  refuseReach,
+  refuseName,
   type Target,
   TargetRefused,
 } from './target-address.ts'
@@ -15,10 +15,13 @@ import {
 const WEBHOOK_LOOKUP_MS = 2_000
 
 /** The rules that decide which addresses may be called. */
-export type TargetGuard = {
+export type TargetGuard = AllowedPrivate & {
   resolve: ResolveHost
-  /** `WEBHOOKS_ALLOW_PRIVATE`: allows private, loopback and link-local addresses, but not special addresses. */
-  allowPrivate: boolean
+  /**
+   * Whether tenants see what private receivers respond. If not, a tenant cannot read pages of the operator's network
+   * through the delivery log.
+   */
+  showPrivateBodies?: boolean | undefined
   /**
    * Whether the daemon itself listens at this address and port. If so, a delivery to this address would arrive at the
    * daemon as a request.
@@ -34,7 +37,7 @@ export type TargetGuard = {
 export async function checkTarget(url: string, { guard, clock }: { guard: TargetGuard; clock: Clock }): Promise<void> {
   try {
     const target = readTarget(url)
-    refuseName(target, guard)
+    refuseNameOf(target, guard)
     const addresses = target.literal ? [target.literal] : await resolveInTime(target.host, guard, clock)
     refuseAll(target, addresses, guard)
   } catch (error) {
@@ -49,7 +52,7 @@ export async function checkTarget(url: string, { guard, clock }: { guard: Target
  * @throws TargetRefused, or an error of the resolver
  */
 export function addressesOf(target: Target, guard: TargetGuard): readonly string[] | Promise<readonly string[]> {
-  refuseName(target, guard)
+  refuseNameOf(target, guard)
   if (target.literal === undefined) {
     return guard.resolve(target.host).then((addresses) => {
       if (addresses.length === 0) throw new Error('the name has no address')
@@ -65,18 +68,22 @@ export function addressesOf(target: Target, guard: TargetGuard): readonly string
  */
 export function refuseOtherPeer(remote: string | undefined, dialled: readonly string[], guard: TargetGuard): void {
   if (remote === undefined) throw new TargetRefused('The connection has no remote address.')
-  refuseAddresses([remote], guard.allowPrivate)
+  refuseAddresses([remote], guard)
   const peer = normalAddress(remote)
   if (!dialled.some((address) => normalAddress(address) === peer || isUnspecified(address)))
     throw new TargetRefused('The remote address of the connection differs from the validated one.')
 }
 
-function refuseName({ host, literal }: Target, { allowPrivate }: TargetGuard): void {
-  if (literal === undefined) refuseReach(reachOfName(host), allowPrivate)
+/** Whether tenants may see the details of what happens at a receiver with these addresses. */
+export const mayShowReceiver = (addresses: readonly string[], guard: TargetGuard): boolean =>
+  guard.showPrivateBodies === true || addresses.every((address) => reachOfAddress(address) === 'public')
+
+function refuseNameOf({ host, literal }: Target, guard: TargetGuard): void {
+  if (literal === undefined) refuseName(host, guard)
 }
 
 function refuseAll(target: Target, addresses: readonly string[], guard: TargetGuard): readonly string[] {
-  refuseAddresses(addresses, guard.allowPrivate)
+  refuseAddresses(addresses, guard)
   if (addresses.some((address) => guard.isOwn?.(normalAddress(address), target.port)))
     throw new TargetRefused('The URL points to this gateway itself.')
   return addresses.length < 2 ? addresses : [...addresses].sort()

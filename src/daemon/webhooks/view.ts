@@ -1,15 +1,24 @@
 import { z } from 'zod'
+import { mayUse } from '../../shared/permissions.ts'
 import { EventEnvelope } from '../../shared/wire/events.ts'
-import { type Delivery, SUBSCRIPTIONS, type Webhook } from '../../shared/wire/webhooks.ts'
+import { type Delivery, SHORTENED, SUBSCRIPTIONS, type Webhook } from '../../shared/wire/webhooks.ts'
 import type { OutboxEventRow, WebhookDeliveryRow } from '../platform/db/tables.ts'
+import type { Caller } from '../platform/http/caller.ts'
 import type { EndpointWithHeld } from './store.ts'
 
 const StoredEvents = z.array(z.enum(SUBSCRIPTIONS))
 
-/** Converts an endpoint to its API form. This form contains neither secrets nor encrypted secrets. */
-export const toWebhook = ({ row, held }: EndpointWithHeld, now: string): Webhook => ({
+/**
+ * Converts an endpoint to its API form. This form contains neither secrets nor encrypted secrets. Callers that may only
+ * read see no path and no query of the URL, because these may contain a token.
+ */
+export const toWebhook = (
+  { row, held }: EndpointWithHeld,
+  now: string,
+  { rights }: Pick<Caller, 'rights'>,
+): Webhook => ({
   id: row.id,
-  url: row.url,
+  url: mayUse(rights, 'integrations', 'admin') ? row.url : originOf(row.url) + SHORTENED,
   description: row.description,
   events: StoredEvents.parse(JSON.parse(row.events)),
   enabled: row.enabled === 1,
@@ -45,3 +54,6 @@ export const toDelivery = (row: WebhookDeliveryRow): Delivery => ({
 /** Returns the envelope that receivers get. */
 export const toEnvelope = ({ id, type, created_at, data }: OutboxEventRow): z.infer<typeof EventEnvelope> =>
   EventEnvelope.parse({ id, type, created: Math.floor(Date.parse(created_at) / 1000), data: JSON.parse(data) })
+
+/** Returns the URL without its path and query, because these may contain a secret. */
+export const originOf = (url: string): string => new URL(url).origin

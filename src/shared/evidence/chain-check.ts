@@ -1,7 +1,7 @@
 import { type CommitRow, checkCommitSignature, treeProblem } from './commit.ts'
-import { CHANGES_CHAIN, type EntryFields, entryHash, GENESIS_HASH, HASH_PATTERN, logId, payloadHash } from './entry.ts'
+import { type EntryFields, entryHash, GENESIS_HASH, HASH_PATTERN, isChangesChain, logId, payloadHash } from './entry.ts'
 import { Frontier } from './frontier.ts'
-import type { PublishedKey } from './keys.ts'
+import { entryWindowOf, isWithin, type KeyWindow, type PublishedKey, timeOf, windowOf } from './keys.ts'
 import type { Checkpoint } from './note.ts'
 
 /** An entry as stored. If the payload was expunged, `payload` is null and only its hash remains. */
@@ -55,6 +55,8 @@ type ChainState = {
   checkpointsHeld: number
   /** The size of the last matching checkpoint. The checkpoint proves all rows before this size. */
   matchedSize: number
+  /** The time of the last row. */
+  lastAt: string
 }
 
 /**
@@ -67,11 +69,20 @@ export class ChainCheck {
   readonly #chain: string
   readonly #keys: readonly PublishedKey[] | undefined
   readonly #signaturesAtOnce: number
-  readonly #roots = new Map<number, string[]>()
-  #state: ChainState = { tree: new Frontier(), head: GENESIS_HASH, expunged: 0, checkpointsHeld: 0, matchedSize: 0 }
+  readonly #checkpoints = new Map<number, Checkpoint[]>()
+  #state: ChainState = {
+    tree: new Frontier(),
+    head: GENESIS_HASH,
+    expunged: 0,
+    checkpointsHeld: 0,
+    matchedSize: 0,
+    lastAt: '',
+  }
   #size = 0
   #firstBad: ChainReport['firstBad']
   #goodCommit: CommitRow | undefined
+  /** The window of the key of #goodCommit. Undefined if the key is unknown. */
+  #window: KeyWindow | undefined
   #signaturesWaiting = 0
   /** This function is called after each signature check. */
   #onChecked = () => {}
@@ -86,8 +97,9 @@ export class ChainCheck {
     this.#keys = keys
     this.#signaturesAtOnce = signaturesAtOnce
     const originEnd = `/logs/${logId(tenantId, chain)}`
-    for (const { origin, size, root } of checkpoints) {
-      if (origin.endsWith(originEnd)) this.#roots.set(size, [...(this.#roots.get(size) ?? []), root])
+    for (const checkpoint of checkpoints) {
+      const { origin, size } = checkpoint
+      if (origin.endsWith(originEnd)) this.#checkpoints.set(size, [...(this.#checkpoints.get(size) ?? []), checkpoint])
     }
     this.#compareRoots()
   }
@@ -106,6 +118,7 @@ export class ChainCheck {
     const state = this.#state
     if (row.payload === null) state.expunged += 1
     state.head = row.entry_hash
+    state.lastAt = row.created_at
     state.tree.append(Buffer.from(row.entry_hash, 'hex'))
     this.#compareRoots()
     const most = this.#signaturesAtOnce
@@ -116,7 +129,7 @@ export class ChainCheck {
   async finish(): Promise<ChainReport> {
     await this.#signaturesDownTo(0)
     const size = this.#size
-    const missing = [...this.#roots.keys()].filter((checkpoint) => checkpoint > size).sort((a, b) => a - b)[0]
+    const missing = [...this.#checkpoints.keys()].filter((checkpoint) => checkpoint > size).sort((a, b) => a - b)[0]
     if (this.#firstBad === undefined && missing !== undefined) {
       this.#firstBad = { seq: size, problem: `the chain has ${size} entries, but a checkpoint covers ${missing}` }
     }
@@ -137,7 +150,7 @@ export class ChainCheck {
     if (row.seq !== seq) return `it is missing: entry ${row.seq} follows instead`
     if (!HASH_PATTERN.test(row.payload_hash)) return 'its payload_hash is not a hash'
     // The retention period applies only to the payloads of requests. The payloads of changes are never expunged.
-    if (row.payload === null && this.#chain === CHANGES_CHAIN) return 'its payload is missing'
+    if (row.payload === null && isChangesChain(this.#chain)) return 'its payload is missing'
     if (row.payload !== null && payloadHash(row.payload) !== row.payload_hash) return 'its payload was changed'
     return entryHash(row, this.#state.head, row.payload_hash) === row.entry_hash ? undefined : 'its entry_hash is wrong'
   }
@@ -150,8 +163,12 @@ export class ChainCheck {
       if (problem !== undefined) return `its commit ${commit.id} ${problem}`
       this.#checkSignature(commit, this.#keys)
       this.#goodCommit = commit
+      const key = this.#keys.find(({ kid }) => kid === commit.kid)
+      this.#window = key && entryWindowOf(key, this.#keys)
     }
-    return commit.leaves[row.leaf_index] === row.entry_hash ? undefined : `its commit ${commit.id} does not contain it`
+    if (commit.leaves[row.leaf_index] !== row.entry_hash) return `its commit ${commit.id} does not contain it`
+    if (this.#window === undefined || isWithin(timeOf(row.created_at), this.#window)) return undefined
+    return `it is signed with the key ${commit.kid}, which was not valid at ${row.created_at}`
   }
 
   /**
@@ -184,15 +201,21 @@ export class ChainCheck {
   #compareRoots(): void {
     const state = this.#state
     const size = state.tree.size
-    const roots = this.#roots.get(size)
-    if (roots === undefined) return
+    const checkpoints = this.#checkpoints.get(size)
+    if (checkpoints === undefined) return
     const root = state.tree.root().toString('base64')
-    const matching = roots.filter((expected) => expected === root).length
+    const matching = checkpoints.filter((expected) => expected.root === root).length
     state.checkpointsHeld += matching
-    if (matching === roots.length) state.matchedSize = size
-    else {
-      const problem = `the first ${size} entries do not match the checkpoint`
-      this.#firstBad = { seq: state.matchedSize, problem }
-    }
+    const invalid = checkpoints.find(({ retiredAt }) => retiredAt !== undefined && isLater(state.lastAt, retiredAt))
+    if (matching < checkpoints.length) {
+      this.#firstBad = { seq: state.matchedSize, problem: `the first ${size} entries do not match the checkpoint` }
+    } else if (invalid !== undefined) {
+      const problem = `the checkpoint of ${size} entries is signed with a key that was retired at ${invalid.retiredAt}, before the last of these entries`
+      this.#firstBad = { seq: size - 1, problem }
+    } else state.matchedSize = size
   }
 }
+
+/** Whether an entry of this time is outside of the window of a key that was retired. */
+const isLater = (at: string, retiredAt: string): boolean =>
+  !isWithin(timeOf(at), { ...windowOf({ createdAt: at, retiredAt }), fromMs: Number.NEGATIVE_INFINITY })

@@ -11,6 +11,8 @@ export const isCount = (value: unknown): value is number => Number.isSafeInteger
 
 /** The chain of administrative changes. The chains of requests are named `requests-…`. */
 export const CHANGES_CHAIN = 'changes'
+/** Whether a chain contains administrative changes. After a loss of history, `changes-<4 hex>` continues `changes`. */
+export const isChangesChain = (chain: string): boolean => chain === CHANGES_CHAIN || chain.startsWith('changes-')
 
 /** An entry without its payload (docs/evidence.md, Entries). `seq` counts from 0 in its chain. */
 export type EntryFields = {

@@ -15,5 +15,8 @@ export const exportRoot = (chains: readonly ExportedChain[]): Buffer => {
   return treeRoot(Buffer.from(leaves.join(''), 'hex'))
 }
 
-/** Returns the origin line of the text that is signed for an export. It contains the hash of the manifest. */
-export const exportOrigin = (name: string, manifestSha256: string): string => `${name}/exports/${manifestSha256}`
+/**
+ * Returns the origin line of the text that is signed for an export. It contains the hash of the gateway's statement,
+ * which contains the hash of the manifest.
+ */
+export const exportOrigin = (name: string, statementSha256: string): string => `${name}/exports/${statementSha256}`

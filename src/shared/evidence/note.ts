@@ -1,9 +1,12 @@
 import { hash } from 'node:crypto'
 import { logId } from './entry.ts'
-import { isSignedBy, isSignerName, type PublishedKey } from './keys.ts'
+import { isSignedBy, isSignerName, type PublishedKey, timeOf } from './keys.ts'
 
-/** The head of a tree (C2SP tlog-checkpoint): its origin, its number of leaves, and its root in base64. */
-export type Checkpoint = { origin: string; size: number; root: string }
+/**
+ * The head of a tree (C2SP tlog-checkpoint): its origin, its number of leaves, and its root in base64. `retiredAt` is
+ * set if every key that signed the checkpoint is retired: the last of these times.
+ */
+export type Checkpoint = { origin: string; size: number; root: string; retiredAt?: string }
 
 /** One signature line of a signed note. */
 export type NoteSignature = { name: string; keyHash: Buffer; signature: Buffer }
@@ -33,11 +36,16 @@ export function signedNote(text: string, name: string, publicKey: Buffer, signat
 }
 
 /**
- * Returns the key's hash in a signature line: the first four bytes of SHA-256 over name, newline, algorithm 1 and the
- * key.
+ * Returns the key's hash in a signature line: the first four bytes of SHA-256 over name, newline, the type of the key
+ * and the key.
  */
-export const noteKeyHash = (name: string, publicKey: Buffer): Buffer =>
-  Buffer.from(hash('sha256', Buffer.concat([Buffer.from(`${name}\n\x01`), publicKey]), 'hex').slice(0, 8), 'hex')
+export function keyHashOf(name: string, publicKey: Buffer, type: number): Buffer {
+  const bytes = Buffer.concat([Buffer.from(`${name}\n`), Buffer.from([type]), publicKey])
+  return Buffer.from(hash('sha256', bytes, 'hex').slice(0, 2 * KEY_HASH_BYTES), 'hex')
+}
+
+/** Returns the hash of a key with which a log signs (type 1, Ed25519). */
+export const noteKeyHash = (name: string, publicKey: Buffer): Buffer => keyHashOf(name, publicKey, 1)
 
 /** The start of each signature line (C2SP signed-note). */
 export const SIGNATURE_MARK = '— '
@@ -87,6 +95,23 @@ export function decodeBase64(text: string): Buffer | undefined {
 }
 
 /**
+ * Parses signature lines without their text, such as the response of a witness. @throws NoteError
+ */
+export function parseSignatures(lines: string): NoteSignature[] {
+  if (!lines.endsWith('\n')) throw new NoteError('a signature line has no newline')
+  const list = lines.slice(0, -1).split('\n')
+  if (list.length > MAX_SIGNATURES) throw new NoteError(`it has more than ${MAX_SIGNATURES} signatures`)
+  return list.map(parseSignature)
+}
+
+/** Returns a note with further signature lines. Lines that the note already has are not repeated. */
+export function withSignatures(note: string, lines: readonly string[]): string {
+  let extended = note
+  for (const line of lines) if (!extended.includes(`\n${line}`)) extended += line
+  return extended
+}
+
+/**
  * Returns the checkpoint of a note that at least one of the keys has signed. Signatures of unknown keys are ignored, as
  * in C2SP signed-note. Throws NoteError if the signature of a known key is wrong, or if no known key has signed the
  * note.
@@ -94,19 +119,27 @@ export function decodeBase64(text: string): Buffer | undefined {
 export const verifyNote = (note: string, keys: readonly PublishedKey[]): Checkpoint =>
   signedNoteOf(note, keys).checkpoint
 
-/** Like `verifyNote`, but also returns the names of the keys that have signed the note. */
+/** Like `verifyNote`, but also returns the names of the keys that have signed the note, and the keys. */
 export function signedNoteOf(
   note: string,
   keys: readonly PublishedKey[],
-): { checkpoint: Checkpoint; signers: string[] } {
+): { checkpoint: Checkpoint; signers: string[]; signedWith: PublishedKey[] } {
   const { checkpoint, text, signatures } = parseCheckpoint(note)
-  const signers: string[] = []
+  const signers: PublishedKey[] = []
   for (const { name, keyHash, signature } of signatures) {
     const key = keys.find((known) => known.name === name && noteKeyHash(name, known.publicKey).equals(keyHash))
     if (key === undefined) continue
     if (!isSignedBy(key, text, signature)) throw new NoteError(`the signature of ${name} is wrong`)
-    signers.push(name)
+    signers.push(key)
   }
   if (signers.length === 0) throw new NoteError('no trusted key has signed it')
-  return { checkpoint, signers }
+  const retirements = signers.flatMap(({ retiredAt }) => retiredAt ?? [])
+  const retiredAt = retirements.length < signers.length ? undefined : retirements.toSorted(byTime).at(-1)
+  return {
+    checkpoint: retiredAt === undefined ? checkpoint : { ...checkpoint, retiredAt },
+    signers: signers.map(({ name }) => name),
+    signedWith: signers,
+  }
 }
+
+const byTime = (one: string, other: string): number => timeOf(one) - timeOf(other)

@@ -1,7 +1,7 @@
 import { toCanonicalJson } from '../canonical-json.ts'
 import { type CommitRow, signatureProblem } from './commit.ts'
 import { type EntryFields, entryHash, isCount, isHash, payloadHash } from './entry.ts'
-import { isObject, type PublishedKey } from './keys.ts'
+import { hasOnly, isObject, type PublishedKey, validityProblem } from './keys.ts'
 import { inclusionPath, rootOfInclusion } from './merkle.ts'
 import { commitOrigin } from './note.ts'
 
@@ -75,7 +75,8 @@ function receiptProblem(receipt: unknown, keys: readonly PublishedKey[]): string
   const id = proof.origin.slice(commitOrigin(signer, '').length)
   if (id === '' || proof.origin !== commitOrigin(signer, id)) return 'its origin is not a commit of the signer'
   const wrong = signatureProblem({ id, kid, signer, tree_size: proof.tree_size, root: proof.root, signature }, keys)
-  return wrong === undefined ? undefined : `it ${wrong}`
+  const fault = wrong ?? validityProblem(kid, keys, entry.created_at)
+  return fault === undefined ? undefined : `it ${fault}`
 }
 
 const toBytes = (hash: string): Buffer => Buffer.from(hash, 'hex')
@@ -90,10 +91,6 @@ function canonicalOf(value: object): string | undefined {
 
 type ReceiptEntry = Omit<HashedEntry, 'leaf_index'>
 type ReceiptProof = { origin: string; tree_size: number; leaf_index: number; path: string[]; root: string }
-
-/** Rejects unknown members: readers would think that these members are signed, but the hashes do not cover them. */
-const hasOnly = (value: unknown, names: readonly string[]): value is Record<string, unknown> =>
-  isObject(value) && Object.keys(value).length === names.length && names.every((name) => Object.hasOwn(value, name))
 
 const isEntry = (value: unknown): value is ReceiptEntry =>
   hasOnly(value, ENTRY) &&

@@ -14,7 +14,7 @@ import {
 } from '../spec-limits.ts'
 import { BillingFallback } from './billing.ts'
 import { CacheUse } from './cache.ts'
-import { anObject, optional, storableText } from './common.ts'
+import { anObject, closedObject, optional, storableText, unionError } from './common.ts'
 
 export const CHAT_PATH = '/api/external/chat/completions'
 /** The path prefix of signed receipts, by bundle id. */
@@ -79,9 +79,12 @@ const FailoverTriggers = z
       'The failures after which the next model is tried. A `context_length` always counts: the next model may accept more.',
   })
 
+const IS_CHAIN_ENTRY =
+  'each entry must be a model, such as "<provider>/<model>", or {model, timeout_ms, first_token_timeout_ms}'
+
 const ChainEntry = z
-  .union([RequestedModel, z.object({ model: RequestedModel, ...requestedTimeouts })], {
-    error: 'each entry must be a model, such as "<provider>/<model>", or {model, timeout_ms, first_token_timeout_ms}',
+  .union([RequestedModel, closedObject({ model: RequestedModel, ...requestedTimeouts }, IS_CHAIN_ENTRY)], {
+    error: (issue) => unionError(issue, IS_CHAIN_ENTRY),
   })
   .transform((entry) => (typeof entry === 'string' ? { model: entry } : entry))
 
@@ -99,7 +102,7 @@ const fallbackSize = distinct(FALLBACK_MODELS, 'fallback_models')
 const COMMIT_POINTS = ['first_token', 'complete'] as const
 export type CommitPoint = (typeof COMMIT_POINTS)[number]
 
-const Redundancy = z.object(
+const Redundancy = closedObject(
   {
     ...requestedTimeouts,
     on: optional(FailoverTriggers),
@@ -110,7 +113,7 @@ const Redundancy = z.object(
       }),
     ),
   },
-  { error: 'redundancy must be an object {timeout_ms, first_token_timeout_ms, on, commit}' },
+  'redundancy must be an object {timeout_ms, first_token_timeout_ms, on, commit}',
 )
 
 const ChatMessage = z.object(
@@ -169,12 +172,12 @@ export const ChatRequest = z
       use_rag: optional(flag('use_rag')),
       smltp_policy: optional(storableText('smltp_policy')),
       prompt_shield: optional(
-        z.object(
+        closedObject(
           {
             enabled: optional(flag('prompt_shield.enabled')),
             policy: optional(storableText('prompt_shield.policy')),
           },
-          { error: 'prompt_shield must be an object {enabled, policy}' },
+          'prompt_shield must be an object {enabled, policy}',
         ),
       ),
       temperature: optional(

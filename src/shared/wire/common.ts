@@ -23,6 +23,17 @@ export const closedObject = <Shape extends z.core.$ZodLooseShape>(shape: Shape, 
     error: (issue) => (issue.code === 'unrecognized_keys' ? unknownMember(issue) : mustBe),
   })
 
+/**
+ * Returns the error of the alternative that was probably intended: the first alternative if the value is a text,
+ * otherwise the second.
+ */
+export function unionError({ input, ...issue }: { input?: unknown; errors?: unknown }, otherwise: string): string {
+  const errors = issue.errors as z.core.$ZodIssue[][] | undefined
+  const first = typeof input === 'object' && input !== null ? errors?.[1]?.[0] : undefined
+  if (first === undefined) return otherwise
+  return first.path.length === 0 ? first.message : `${first.path.join('.')}: ${first.message}`
+}
+
 /** The body of a request. In /openapi.json, its schema has the name `id`. */
 export const requestBody = <Shape extends z.core.$ZodLooseShape>(id: string, shape: Shape) =>
   closedObject(shape, anObject.error).meta({ id })
@@ -112,6 +123,24 @@ export const label = (name: string, maxChars: number) =>
     .trim()
     .min(1, { error: `${name} is required` })
     .max(maxChars, { error: `${name} may have at most ${maxChars} characters` })
+
+/** Characters without a shape, marks that change the direction of a line, control characters, and the empty Braille. */
+const UNREADABLE = /[\p{Default_Ignorable_Code_Point}\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Co}\u2800]/u
+
+/** A required name that people read. It is stored in the form NFKC, and every character of it can be seen. */
+export const readableName = (name: string, maxChars: number) =>
+  storableText(name)
+    .overwrite((text) => text.normalize('NFKC'))
+    .trim()
+    .refine((text) => !UNREADABLE.test(text), { error: ({ input }) => unreadable(name, String(input)) })
+    .min(1, { error: `${name} is required` })
+    .max(maxChars, { error: `${name} may have at most ${maxChars} characters` })
+
+function unreadable(name: string, text: string): string {
+  const point = UNREADABLE.exec(text)?.[0].codePointAt(0) ?? 0
+  const shown = point.toString(16).toUpperCase().padStart(4, '0')
+  return `${name} must not contain the invisible or control character U+${shown}`
+}
 
 /** The value of an Idempotency-Key header: visible ASCII. */
 export const IdempotencyKey = z

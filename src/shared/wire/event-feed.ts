@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { SUBSCRIBABLE_EVENTS } from '../event-catalog.ts'
-import { objectId, oneOf, optional } from './common.ts'
+import { objectId, oneOf, optional, requestBody } from './common.ts'
 import { EventEnvelope } from './events.ts'
 
 export const EVENT_FEED_PATH = '/api/admin/webhooks/recent-events'
@@ -43,13 +43,11 @@ export const EventFeedFrame = z
 export type EventFeedFrame = z.infer<typeof EventFeedFrame>
 
 /** The request to send a sample event. `data` overrides members of the sample. */
-export const TriggerRequest = z
-  .object({
-    type: oneOf('type', SUBSCRIBABLE_EVENTS),
-    data: optional(z.looseObject({}, { error: 'data must be an object' })),
-    endpoint_id: optional(objectId('endpoint_id')),
-  })
-  .meta({ id: 'TriggerRequest' })
+export const TriggerRequest = requestBody('TriggerRequest', {
+  type: oneOf('type', SUBSCRIBABLE_EVENTS),
+  data: optional(z.looseObject({}, { error: 'data must be an object' })),
+  endpoint_id: optional(objectId('endpoint_id')),
+})
 
 export const TriggerResponse = z
   .object({

@@ -96,6 +96,16 @@ export const EVENT_DATA = {
     userId: z.string(),
     apiKeyId: z.string(),
   }),
+  'security:rejected_requests': z.object({
+    address: z.string().nullable().meta({
+      description: 'The client address, or the /64 block of an IPv6 address; null if it is unknown',
+      example: '2001:db8::/64',
+    }),
+    routes: z.enum(['authenticated', 'public_verification']),
+    count: z.int().meta({ description: 'The rejected requests of the address when the event was created' }),
+    windowStart: z.string().meta({ description: 'The start of the minute in which they were counted, ISO 8601' }),
+    windowSeconds: z.int(),
+  }),
   [TEST_EVENT]: z.object({ message: z.string(), endpointId: z.string() }),
 } as const
 

@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { BUNDLE_ID_CHARS, EVIDENCE_PAGE } from '../spec-limits.ts'
+import { BUNDLE_ID_CHARS, EVIDENCE_PAGE, LOSS_REASON_CHARS } from '../spec-limits.ts'
+import { anObject, closedObject, storableText } from './common.ts'
 
 const HEX_256 = /^[0-9a-f]{64}$/
 /** A SHA-256 hash in a response. */
@@ -39,6 +40,15 @@ export const Receipt = z
   })
   .meta({ id: 'Receipt' })
 export const ShowReceiptResponse = z.object({ success: z.literal(true), receipt: Receipt })
+export const ShowReceiptBundleResponse = z.object({
+  success: z.literal(true),
+  bundle: z.object({
+    receipt: Receipt,
+    tlog_proof: z
+      .string()
+      .meta({ description: 'C2SP tlog-proof: the path from the entry to a checkpoint, with its cosignatures' }),
+  }),
+})
 
 /** Whether the text is a bundle id that can be part of a path. */
 export const isBundleId = (text: string): boolean => text.length <= BUNDLE_ID_CHARS
@@ -107,7 +117,7 @@ export const KeySetResponse = z.object({
 // The stored rows that verifiers of the log read (docs/evidence.md). These schemas are not part of the contract.
 
 /** The chains of a tenant: one for its changes, and one for its requests on each daemon. */
-const CHAIN_NAME = /^(changes|requests-[0-9a-f]{12}(-[0-9a-f]{4})?)$/
+const CHAIN_NAME = /^(changes|requests-[0-9a-f]{12})(-[0-9a-f]{4})?$/
 export const isChainName = (text: string): boolean => CHAIN_NAME.test(text)
 const chainName = z
   .string({ error: 'chain must be the name of a chain, such as "changes"' })
@@ -187,7 +197,7 @@ export const ListCheckpointsQuery = z.object({
   limit: pageSize,
 })
 export const CheckpointsResponse = z.object({ checkpoints: z.array(ShownCheckpoint) })
-export const MakeCheckpointsRequest = z.object({ chain: chainName.optional() })
+export const MakeCheckpointsRequest = closedObject({ chain: chainName.optional() }, anObject.error)
 
 export const ProveInclusionQuery = z.object({
   chain: chainName,
@@ -217,6 +227,41 @@ export const ConsistencyProofResponse = z.object({
   to_root: hash(),
 })
 
+/** The causes of lost history (docs/evidence.md). */
+export const LOSS_CAUSES = [
+  'entries_missing',
+  'entries_changed',
+  'log_missing',
+  'key_missing',
+  'file_missing',
+  'store_replaced',
+] as const
+export type LossCause = (typeof LOSS_CAUSES)[number]
+
+const EvidenceLoss = z
+  .object({
+    id: z.string(),
+    cause: z.enum(LOSS_CAUSES),
+    tenant_id: z.string().nullable(),
+    chain: z.string().nullable().meta({ description: 'The chain that was closed; null if no chain was closed' }),
+    successor: z.string().nullable().meta({ description: 'The chain that continues the closed chain' }),
+    detail: z.string(),
+    found_at: z.string(),
+    acknowledged_at: z.string().nullable(),
+  })
+  .meta({ id: 'EvidenceLoss' })
+export const ListLossesResponse = z.object({ losses: z.array(EvidenceLoss) })
+export const AcknowledgeLossRequest = closedObject(
+  {
+    reason: storableText('reason')
+      .max(LOSS_REASON_CHARS, { error: `reason may have at most ${LOSS_REASON_CHARS} characters` })
+      .optional()
+      .meta({ description: 'Recorded in the log' }),
+  },
+  anObject.error,
+)
+export const AcknowledgeLossResponse = z.object({ success: z.literal(true), message: z.string(), loss: EvidenceLoss })
+
 export const RotateSigningKeyResponse = z.object({
   success: z.literal(true),
   message: z.string(),
@@ -225,27 +270,37 @@ export const RotateSigningKeyResponse = z.object({
 
 const hexHash = (name: string) => z.string().regex(HEX_256, { error: `${name} must be a SHA-256 in lower-case hex` })
 
-export const SignExportRequest = z.object({
-  chains: z
-    .array(
-      z.object({
-        chain: chainName,
-        size: z.int({ error: 'size must be a whole number' }).min(1, { error: 'size must be at least 1' }),
-        head: hexHash('head'),
-        root: hexHash('root'),
+export const SignExportRequest = closedObject(
+  {
+    chains: z
+      .array(
+        closedObject(
+          {
+            chain: chainName,
+            size: z.int({ error: 'size must be a whole number' }).min(1, { error: 'size must be at least 1' }),
+            head: hexHash('head'),
+            root: hexHash('root'),
+          },
+          'each of chains must be an object {chain, size, head, root}',
+        ),
+      )
+      .max(EVIDENCE_PAGE, { error: `an export may have at most ${EVIDENCE_PAGE} chains` })
+      .refine((chains) => chains.every(({ chain }, at) => at === 0 || chain > (chains[at - 1]?.chain ?? '')), {
+        error: 'chains must be unique and sorted by name',
       }),
-    )
-    .max(EVIDENCE_PAGE, { error: `an export may have at most ${EVIDENCE_PAGE} chains` })
-    .refine((chains) => chains.every(({ chain }, at) => at === 0 || chain > (chains[at - 1]?.chain ?? '')), {
-      error: 'chains must be unique and sorted by name',
-    }),
-  manifest_sha256: hexHash('manifest_sha256'),
-  row_count: z.int({ error: 'row_count must be a whole number' }),
-})
+    manifest_sha256: hexHash('manifest_sha256'),
+    row_count: z.int({ error: 'row_count must be a whole number' }),
+  },
+  anObject.error,
+)
 export const SignExportResponse = z.object({
   kid: z.string(),
   name: z.string(),
   origin: z.string(),
+  statement: z.string().meta({
+    description:
+      "Canonical JSON: the store's own counts for each chain, and the time. The signature covers its SHA-256",
+  }),
   note: z.string(),
   signature: z.string(),
 })

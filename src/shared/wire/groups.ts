@@ -2,12 +2,12 @@ import { z } from 'zod'
 import { GROUP_LIST_USERS, GROUP_USERS, NAME_CHARS } from '../spec-limits.ts'
 import {
   description,
-  label,
   listQuery,
   objectId,
   oneOf,
   optional,
   Pagination,
+  readableName,
   readOnlyMembers,
   requestBody,
 } from './common.ts'
@@ -37,7 +37,7 @@ export const Group = z
   .meta({ id: 'Group' })
 export type Group = z.infer<typeof Group>
 
-const name = label('name', NAME_CHARS)
+const name = readableName('name', NAME_CHARS)
 const status = oneOf('status', GROUP_STATUSES)
 const users = z
   .array(objectId('each of users'), { error: 'users must be an array of user ids' })

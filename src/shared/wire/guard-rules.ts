@@ -3,7 +3,19 @@ import { DLP_DETECTOR_NAMES } from '../dlp-detectors.ts'
 import { isPiiEntity } from '../pii-entities.ts'
 import { POLICY_NAME } from '../policy-id.ts'
 import { GUARD_MATCH_CHARS, GUARD_PATTERN, GUARD_SAMPLES, GUARD_WORDS, NAME_CHARS } from '../spec-limits.ts'
-import { anObject, description, flag, label, oneOf, optional, storableText } from './common.ts'
+import {
+  anObject,
+  closedObject,
+  description,
+  flag,
+  label,
+  oneOf,
+  optional,
+  readableName,
+  readOnlyMembers,
+  requestBody,
+  storableText,
+} from './common.ts'
 import { SEVERITIES } from './incidents.ts'
 import { POLICY_ACTIONS, POLICY_DIRECTIONS } from './policies.ts'
 
@@ -19,11 +31,11 @@ const isDetector = (name: string): boolean => {
   return builtIn === 'pii' || isPiiEntity(builtIn) || DLP_DETECTOR_NAMES.some((known) => known === builtIn)
 }
 
-const ruleName = label('name', NAME_CHARS)
+const ruleName = readableName('name', NAME_CHARS)
   .regex(POLICY_NAME, {
     error: "name must begin with a letter or digit and contain only letters, digits, spaces and ( ) & + ' , . : _ -",
   })
-  .overwrite((name) => name.normalize('NFC').replace(/ +/g, ' '))
+  .overwrite((name) => name.replace(/ +/g, ' '))
 
 const fields = {
   kind: oneOf('kind', GUARD_RULE_KINDS),
@@ -108,36 +120,36 @@ export const GuardRuleDocument = z.object(ruleDocument, anObject).superRefine(fi
 export type GuardRuleDocument = z.output<typeof GuardRuleDocument>
 
 /** The body of POST /api/admin/guard-rules. */
-export const CreateGuardRuleRequest = z
-  .object({ name: ruleName, ...ruleDocument }, anObject)
+export const CreateGuardRuleRequest = closedObject({ name: ruleName, ...ruleDocument }, anObject.error)
   .superRefine(fitsTogether)
   .meta({ id: 'CreateGuardRuleRequest' })
+
+/** The members of a rule that requests cannot change. */
+export const GUARD_RULE_READ_ONLY = ['id', 'name', 'createdAt', 'updatedAt'] as const
 
 /**
  * The body of PUT …/{ruleId}. Only the members in the body are changed. The rule's name cannot be changed, because
  * policies refer to it.
  */
-export const UpdateGuardRuleRequest = z
-  .object(
-    {
-      kind: optional(fields.kind),
-      detector: optional(fields.detector),
-      description: optional(fields.description),
-      pattern: fields.pattern.optional(),
-      words: optional(fields.words),
-      caseSensitive: optional(fields.caseSensitive),
-      maxChars: optional(fields.maxChars),
-      validator: fields.validator.optional(),
-      severity: optional(fields.severity),
-      direction: optional(fields.direction),
-      action: optional(fields.action),
-      enabled: optional(fields.enabled),
-      simulate: optional(fields.simulate),
-    },
-    anObject,
-  )
-  .meta({ id: 'UpdateGuardRuleRequest' })
+export const UpdateGuardRuleRequest = requestBody('UpdateGuardRuleRequest', {
+  kind: optional(fields.kind),
+  detector: optional(fields.detector),
+  description: optional(fields.description),
+  pattern: fields.pattern.optional(),
+  words: optional(fields.words),
+  caseSensitive: optional(fields.caseSensitive),
+  maxChars: optional(fields.maxChars),
+  validator: fields.validator.optional(),
+  severity: optional(fields.severity),
+  direction: optional(fields.direction),
+  action: optional(fields.action),
+  enabled: optional(fields.enabled),
+  simulate: optional(fields.simulate),
+  ...readOnlyMembers(GUARD_RULE_READ_ONLY),
+})
 export type UpdateGuardRuleRequest = z.output<typeof UpdateGuardRuleRequest>
+/** The members that an update changes. */
+export type GuardRuleChanges = Omit<UpdateGuardRuleRequest, (typeof GUARD_RULE_READ_ONLY)[number]>
 
 export const GuardRule = z
   .object({
@@ -158,23 +170,18 @@ export const GuardRuleResponse = z.object({ success: z.literal(true), message: z
  * The body of POST /api/admin/guard-rules/simulate. If `rule` is omitted, every rule of the tenant is applied, even if
  * it is disabled.
  */
-export const SimulateGuardRulesRequest = z
-  .object(
-    {
-      rule: optional(z.object(ruleDocument, { error: 'rule must be an object' }).superRefine(fitsTogether)),
-      samples: z
-        .array(
-          storableText('each of samples').max(GUARD_SAMPLES.chars, {
-            error: `each of samples may have at most ${GUARD_SAMPLES.chars} characters`,
-          }),
-          { error: 'samples must be an array of strings' },
-        )
-        .min(1, { error: 'samples must contain at least one text' })
-        .max(GUARD_SAMPLES.max, { error: `samples may have at most ${GUARD_SAMPLES.max} entries` }),
-    },
-    anObject,
-  )
-  .meta({ id: 'SimulateGuardRulesRequest' })
+export const SimulateGuardRulesRequest = requestBody('SimulateGuardRulesRequest', {
+  rule: optional(closedObject(ruleDocument, 'rule must be an object').superRefine(fitsTogether)),
+  samples: z
+    .array(
+      storableText('each of samples').max(GUARD_SAMPLES.chars, {
+        error: `each of samples may have at most ${GUARD_SAMPLES.chars} characters`,
+      }),
+      { error: 'samples must be an array of strings' },
+    )
+    .min(1, { error: 'samples must contain at least one text' })
+    .max(GUARD_SAMPLES.max, { error: `samples may have at most ${GUARD_SAMPLES.max} entries` }),
+})
 
 export const SimulateGuardRulesResponse = z.object({
   success: z.literal(true),

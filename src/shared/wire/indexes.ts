@@ -1,6 +1,17 @@
 import { z } from 'zod'
+import { INDEX_ACCESS } from '../permissions.ts'
 import { PAGE_LIMIT, SEARCH_TOP_K, TRAIN_TEXT_INPUTS } from '../spec-limits.ts'
-import { anObject, listQuery, objectId, oneOf, optional, Pagination, storableText } from './common.ts'
+import {
+  anObject,
+  closedObject,
+  listQuery,
+  objectId,
+  oneOf,
+  optional,
+  Pagination,
+  readOnlyMembers,
+  storableText,
+} from './common.ts'
 import { UserReference } from './groups.ts'
 
 /** The reserved index name that means "no retrieval". */
@@ -19,6 +30,10 @@ const assignable = {
   assignedGroup: assignee('assignedGroup').meta({
     description: 'The group whose members may read it, while it is active',
   }),
+  indexAccess: optional(oneOf('indexAccess', INDEX_ACCESS)).meta({
+    description:
+      '`read`: only its owner, administrators of groups and administrators of indexes may change its documents. `write` (default): also readers whose key has `indexAccess: write`',
+  }),
 }
 
 const notBoth = (index: { assignedUser?: string | null | undefined; assignedGroup?: string | null | undefined }) =>
@@ -28,33 +43,57 @@ const BOTH = { error: 'an index is assigned to a user or to a group, not to both
 
 const REGION_CHARS = 64
 
+/** A member that clients may send, and that the gateway derives itself (named-endpoints §19). */
+const derived = (name: string, value: string) =>
+  optional(storableText(name).max(500)).meta({ description: `Without effect: it is always ${value}` })
+
 /** The body of POST /indexes. */
-export const CreateIndexRequest = z
-  .object(
-    {
-      name: required('name'),
-      description: optional(storableText('description').max(2000)),
-      region: optional(storableText('region').max(REGION_CHARS)).meta({
-        description:
-          'A hint without effect: an index is always in the store of the gateway. Some licences allow only one value',
-      }),
-      cloud: oneOf('cloud', ['aws', 'gcp']).optional().meta({ description: 'A hint, like `region`' }),
-      ...assignable,
-    },
-    anObject,
-  )
+export const CreateIndexRequest = closedObject(
+  {
+    name: required('name'),
+    description: optional(storableText('description').max(2000)),
+    region: optional(storableText('region').max(REGION_CHARS)).meta({
+      description:
+        'A hint without effect: an index is always in the store of the gateway. Some licences allow only one value',
+    }),
+    cloud: oneOf('cloud', ['aws', 'gcp']).optional().meta({ description: 'A hint, like `region`' }),
+    sharedIndexName: derived('sharedIndexName', 'the normalised name'),
+    namespace: derived('namespace', 'the namespace that responses show'),
+    ...assignable,
+  },
+  anObject.error,
+)
   .refine(notBoth, BOTH)
   .meta({ id: 'CreateIndexRequest' })
+
+/** The members of an index that requests cannot change. */
+export const INDEX_READ_ONLY = [
+  'id',
+  'sharedIndexName',
+  'namespace',
+  'type',
+  'userId',
+  'isActive',
+  'documentCount',
+  'createdAt',
+  'updatedAt',
+  'deletedAt',
+  'embedding',
+] as const
 
 /**
  * The body of PUT /indexes/{indexId}. Omitted members stay unchanged. Assigning a user removes the assigned group, and
  * vice versa.
  */
-export const UpdateIndexRequest = z
-  .object(
-    { name: optional(required('name')), description: optional(storableText('description').max(2000)), ...assignable },
-    anObject,
-  )
+export const UpdateIndexRequest = closedObject(
+  {
+    name: optional(required('name')),
+    description: optional(storableText('description').max(2000)),
+    ...assignable,
+    ...readOnlyMembers(INDEX_READ_ONLY),
+  },
+  anObject.error,
+)
   .refine(notBoth, BOTH)
   .meta({ id: 'UpdateIndexRequest' })
 
@@ -93,6 +132,9 @@ export const Index = z
       .meta({ description: 'unknown: its user or group was deleted, so it cannot be read' }),
     assignedUser: UserReference.nullable(),
     assignedGroup: z.object({ id: z.string(), name: z.string() }).nullable(),
+    indexAccess: z
+      .enum(INDEX_ACCESS)
+      .meta({ description: '`read`: readers may not change documents, also with a key that has `indexAccess: write`' }),
     userId: z.string().meta({ description: 'The user who created it' }),
     isActive: z.boolean(),
     documentCount: z.int(),
@@ -153,14 +195,14 @@ export const DiscoverIndexesResponse = z.object({
 /** The `text_inputs` part of POST /indexes/{indexName}/train, after JSON.parse. */
 export const TextInputs = z
   .array(
-    z.object(
+    closedObject(
       {
         name: required('name'),
         type: optional(z.string({ error: 'type must be a MIME type' })),
         content: z.string({ error: 'content must be a string' }),
         size: optional(z.number({ error: 'size must be a number of bytes' })),
       },
-      { error: 'each entry must be an object {name, type, content}' },
+      'each entry must be an object {name, type, content}',
     ),
     { error: 'text_inputs must be a JSON array of {name, type, content, size}' },
   )

@@ -25,6 +25,7 @@ import {
   oneOf,
   optional,
   Pagination,
+  readableName,
   readOnlyMembers,
   requestBody,
   storableText,
@@ -141,7 +142,11 @@ const fields = {
     'allowedIndexes',
     label('each of allowedIndexes', NAME_CHARS)
       .transform((name) => (name === ZERO_KNOWLEDGE ? name : toIndexName(name)))
-      .pipe(z.string().min(1, { error: 'each of allowedIndexes must have letters a-z, digits or "-"' })),
+      .pipe(
+        z.string().min(1, {
+          error: 'each of allowedIndexes must have letters a-z, digits or "-", and no letters of other alphabets',
+        }),
+      ),
   ),
   allowedSMLTPPolicies: listOf('allowedSMLTPPolicies', policyName('each of allowedSMLTPPolicies')),
   defaultSMLTPPolicy: policyName('defaultSMLTPPolicy').nullable(),
@@ -243,7 +248,7 @@ const closed = {
 
 /** The body of POST /api/admin/api-keys. If `userId` is omitted, the caller owns the key. */
 export const CreateKeyRequest = requestBody('CreateKeyRequest', {
-  name: label('name', NAME_CHARS),
+  name: readableName('name', NAME_CHARS),
   userId: optional(objectId('userId')),
   expiresAt: expiresAt.optional(),
   ...KeySettings.shape,
@@ -285,7 +290,7 @@ export const KEY_READ_ONLY = [
  */
 export const UpdateKeyRequest = requestBody('UpdateKeyRequest', {
   ...closed,
-  name: optional(label('name', NAME_CHARS)),
+  name: optional(readableName('name', NAME_CHARS)),
   expiresAt: expiresAt.optional(),
   adminAccess: optional(fields.adminAccess),
   indexAccess: optional(fields.indexAccess),

@@ -73,7 +73,7 @@ export type ListLogsQuery = z.output<typeof ListLogsQuery>
  * entries that were already read.
  */
 const LOG_POSITION =
-  /^(now|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z(,(changes|requests-[0-9a-f]{12}(-[0-9a-f]{4})?):(0|[1-9]\d{0,14}))*)$/
+  /^(now|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z(,(changes|requests-[0-9a-f]{12})(-[0-9a-f]{4})?:(0|[1-9]\d{0,14}))*)$/
 
 /** The query of GET /activity-logs. */
 export const ListActivityLogsQuery = ListLogsQuery.extend({

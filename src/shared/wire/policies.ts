@@ -6,7 +6,19 @@ import { POLICY_NAME, toPolicyId } from '../policy-id.ts'
 import { NAME_CHARS, POLICY_BLOCK_THRESHOLD, POLICY_LIST_ENTRIES, POLICY_RETENTION_DAYS } from '../spec-limits.ts'
 import { CACHE_MODES } from './cache.ts'
 import { ModelId } from './chat.ts'
-import { anObject, closedObject, description, flag, label, oneOf, optional, storableText } from './common.ts'
+import {
+  closedObject,
+  description,
+  flag,
+  label,
+  oneOf,
+  optional,
+  readableName,
+  readOnlyMembers,
+  requestBody,
+  storableText,
+  unionError,
+} from './common.ts'
 import { SHIELD_SENSITIVITIES } from './keys.ts'
 
 export const POLICY_MODES = ['monitor', 'enforce'] as const
@@ -74,17 +86,6 @@ const wordOrSet = <const Words extends readonly [string, ...string[]], T extends
   z.union([z.enum(words), setOf(name, entry).min(1, { error: `${name} must not be empty` })], {
     error: (issue) => unionError(issue, `${name} must be ${words.map((word) => `"${word}"`).join(', ')} or a list`),
   })
-
-/**
- * Returns the error of the alternative that was probably intended: the first alternative if the value is a text,
- * otherwise the second.
- */
-function unionError({ input, ...issue }: { input?: unknown; errors?: unknown }, otherwise: string): string {
-  const errors = issue.errors as z.core.$ZodIssue[][] | undefined
-  const first = typeof input === 'object' && input !== null ? errors?.[1]?.[0] : undefined
-  if (first === undefined) return otherwise
-  return first.path.length === 0 ? first.message : `${first.path.join('.')}: ${first.message}`
-}
 
 const direction = (name: string) => oneOf(name, POLICY_DIRECTIONS).default('both')
 
@@ -215,28 +216,33 @@ export type PolicyDocumentInput = z.input<typeof PolicyDocument>
 /** The ids that are not allowed, because they would collide with routes of policies. */
 const RESERVED_IDS: readonly string[] = ['all', 'active', 'diff']
 
-const policyName = label('name', NAME_CHARS)
+const policyName = readableName('name', NAME_CHARS)
   .regex(POLICY_NAME, {
     error: "name must begin with a letter or digit and contain only letters, digits, spaces and ( ) & + ' , . : _ -",
   })
-  .overwrite((name) => name.normalize('NFC').replace(/ +/g, ' '))
+  .overwrite((name) => name.replace(/ +/g, ' '))
   .refine((name) => !RESERVED_IDS.includes(toPolicyId(name)), { error: 'this name is reserved; choose another' })
 
 /** The body of POST /smltp-policies. */
-export const CreatePolicyRequest = z
-  .object(
-    { name: policyName, description, policy: PolicyDocument, setAsActive: optional(flag('setAsActive')) },
-    anObject,
-  )
-  .meta({ id: 'CreatePolicyRequest' })
+export const CreatePolicyRequest = requestBody('CreatePolicyRequest', {
+  name: policyName,
+  description,
+  policy: PolicyDocument,
+  setAsActive: optional(flag('setAsActive')),
+})
+
+/** The members of a policy that requests cannot change. */
+export const POLICY_READ_ONLY = ['id', 'name', 'type', 'isActive', 'policyHash', 'createdAt', 'updatedAt'] as const
 
 /**
  * The body of PUT /smltp-policies/{policyId}. Only the members in the body are changed. `policy` is replaced as a
  * whole. The policy's name cannot be changed, because keys refer to it.
  */
-export const UpdatePolicyRequest = z
-  .object({ description: optional(description), policy: optional(PolicyDocument) }, anObject)
-  .meta({ id: 'UpdatePolicyRequest' })
+export const UpdatePolicyRequest = requestBody('UpdatePolicyRequest', {
+  description: optional(description),
+  policy: optional(PolicyDocument),
+  ...readOnlyMembers(POLICY_READ_ONLY),
+})
 
 const reference = (name: string) =>
   z.union([label(name, NAME_CHARS), PolicyDocument], {
@@ -244,9 +250,7 @@ const reference = (name: string) =>
   })
 
 /** The body of POST /smltp-policies/diff. */
-export const DiffPoliciesRequest = z
-  .object({ from: reference('from'), to: reference('to') }, anObject)
-  .meta({ id: 'DiffPoliciesRequest' })
+export const DiffPoliciesRequest = requestBody('DiffPoliciesRequest', { from: reference('from'), to: reference('to') })
 
 const summary = { id: z.string(), name: z.string(), description: z.string() }
 

@@ -5,11 +5,11 @@ import {
   closedObject,
   description,
   flag,
-  label,
   listQuery,
   oneOf,
   optional,
   Pagination,
+  readableName,
   readOnlyMembers,
   requestBody,
   storableText,
@@ -38,7 +38,7 @@ export const Role = z
   .meta({ id: 'Role' })
 export type Role = z.infer<typeof Role>
 
-const displayName = label('displayName', NAME_CHARS)
+const displayName = readableName('displayName', NAME_CHARS)
 const permissions = z
   .array(closedObject(permission, 'each permission must be an object {section, level}'), {
     error: 'permissions must be an array of {section, level}',

@@ -2,7 +2,18 @@ import { z } from 'zod'
 import { toPolicyId } from '../policy-id.ts'
 import { MESSAGES_PER_REQUEST, NAME_CHARS, SHIELD_SNIPPETS } from '../spec-limits.ts'
 import { ModelId } from './chat.ts'
-import { anObject, description, flag, label, oneOf, optional, storableText } from './common.ts'
+import {
+  closedObject,
+  description,
+  flag,
+  label,
+  oneOf,
+  optional,
+  readableName,
+  readOnlyMembers,
+  requestBody,
+  storableText,
+} from './common.ts'
 import { SEVERITIES } from './incidents.ts'
 import { SHIELD_SENSITIVITIES } from './keys.ts'
 
@@ -29,6 +40,13 @@ export type ShieldSource = (typeof SHIELD_SOURCES)[number]
 export type ShieldLayer = (typeof SHIELD_LAYERS)[number]
 
 const CATEGORY_NAMES = Object.keys(SHIELD_CATEGORIES) as ShieldCategory[]
+const verdictOfCategory = z.exactOptional(
+  z.enum(SHIELD_VERDICTS, { error: `must be one of ${SHIELD_VERDICTS.join(', ')}` }),
+)
+const CATEGORY_VERDICTS = Object.fromEntries(CATEGORY_NAMES.map((name) => [name, verdictOfCategory])) as Record<
+  ShieldCategory,
+  typeof verdictOfCategory
+>
 
 /** A score from 0 to 100. */
 const score = (name: string) =>
@@ -46,20 +64,18 @@ const policyFields = {
     .min(1, { error: 'layers must name at least one layer' })
     .overwrite((layers) => SHIELD_LAYERS.filter((layer) => layers.includes(layer)))
     .meta({ description: '`llm` asks judgeModel when the other layers are uncertain' }),
-  thresholds: z
-    .strictObject(
-      { log: score('thresholds.log'), flag: score('thresholds.flag'), block: score('thresholds.block') },
-      { error: 'thresholds must be an object {log, flag, block}, or null for the defaults of the sensitivity' },
-    )
+  thresholds: closedObject(
+    { log: score('thresholds.log'), flag: score('thresholds.flag'), block: score('thresholds.block') },
+    'thresholds must be an object {log, flag, block}, or null for the defaults of the sensitivity',
+  )
     .refine(({ log, flag: flagged, block }) => log <= flagged && flagged <= block, {
       error: 'thresholds must not descend from log to flag to block',
     })
     .nullable(),
-  categories: z
-    .partialRecord(z.enum(CATEGORY_NAMES), z.enum(SHIELD_VERDICTS), {
-      error: `categories must be an object whose keys are of ${CATEGORY_NAMES.join(', ')} and whose values are of ${SHIELD_VERDICTS.join(', ')}`,
-    })
-    .meta({ description: 'The strictest verdict that a category may get: LOG keeps it from being blocked' }),
+  categories: closedObject(
+    CATEGORY_VERDICTS,
+    `categories must be an object whose keys are of ${CATEGORY_NAMES.join(', ')} and whose values are of ${SHIELD_VERDICTS.join(', ')}`,
+  ).meta({ description: 'The strictest verdict that a category may get: LOG keeps it from being blocked' }),
   scanInput: flag('scanInput'),
   scanRetrieved: flag('scanRetrieved').meta({
     description: 'Passages of knowledge bases, documents in messages, and results and definitions of tools',
@@ -69,8 +85,8 @@ const policyFields = {
   judgeModel: ModelId.nullable().meta({ description: 'The model that the layer `llm` calls' }),
 }
 
-export const ShieldPolicyDocument = z
-  .strictObject({
+export const ShieldPolicyDocument = closedObject(
+  {
     sensitivity: policyFields.sensitivity.default('balanced'),
     mode: policyFields.mode.default('blocking'),
     layers: policyFields.layers.default(['regex', 'heuristic', 'ml']),
@@ -81,7 +97,9 @@ export const ShieldPolicyDocument = z
     scanOutput: policyFields.scanOutput.default(true),
     allowOptOut: policyFields.allowOptOut.default(true),
     judgeModel: policyFields.judgeModel.default(null),
-  })
+  },
+  'policy must be an object',
+)
   .refine(({ layers, judgeModel }) => !layers.includes('llm') || judgeModel !== null, {
     path: ['judgeModel'],
     error: 'judgeModel is required when layers has "llm"',
@@ -89,25 +107,32 @@ export const ShieldPolicyDocument = z
   .meta({ id: 'ShieldPolicyDocument' })
 export type ShieldPolicyDocument = z.output<typeof ShieldPolicyDocument>
 
-const policyName = label('name', NAME_CHARS)
+const policyName = readableName('name', NAME_CHARS)
   .regex(/^[\p{L}\p{N}][\p{L}\p{M}\p{N} ()&+',.:_-]*$/u, {
     error: "name must begin with a letter or digit and contain only letters, digits, spaces and ( ) & + ' , . : _ -",
   })
-  .overwrite((name) => name.normalize('NFC').replace(/ +/g, ' '))
+  .overwrite((name) => name.replace(/ +/g, ' '))
   .refine((name) => toPolicyId(name) !== '', { error: 'name must contain a letter or digit' })
 
 /** The body of POST /api/admin/prompt-shield-policies. */
-export const CreateShieldPolicyRequest = z
-  .object({ name: policyName, description: description.default(''), policy: ShieldPolicyDocument }, anObject)
-  .meta({ id: 'CreateShieldPolicyRequest' })
+export const CreateShieldPolicyRequest = requestBody('CreateShieldPolicyRequest', {
+  name: policyName,
+  description: description.default(''),
+  policy: ShieldPolicyDocument,
+})
+
+/** The members of a prompt shield policy that requests cannot change. */
+export const SHIELD_POLICY_READ_ONLY = ['id', 'name', 'type', 'createdAt', 'updatedAt'] as const
 
 /**
  * The body of PUT …/{policyId}. Only the members in the body are changed. `policy` is replaced as a whole. The name
  * cannot change.
  */
-export const UpdateShieldPolicyRequest = z
-  .object({ description: optional(description), policy: optional(ShieldPolicyDocument) }, anObject)
-  .meta({ id: 'UpdateShieldPolicyRequest' })
+export const UpdateShieldPolicyRequest = requestBody('UpdateShieldPolicyRequest', {
+  description: optional(description),
+  policy: optional(ShieldPolicyDocument),
+  ...readOnlyMembers(SHIELD_POLICY_READ_ONLY),
+})
 
 export const ShieldPolicy = z
   .object({
@@ -127,7 +152,7 @@ export const ShowShieldPolicyResponse = z.object({ success: z.literal(true), pol
 /** The response of create and update. */
 export const ShieldPolicyResponse = ShowShieldPolicyResponse.extend({ message: z.string() })
 
-const scanOptions = z.object(
+const scanOptions = closedObject(
   {
     sensitivityLevel: optional(policyFields.sensitivity),
     detectionLayers: optional(policyFields.layers),
@@ -142,24 +167,26 @@ const scanOptions = z.object(
       description: 'True also returns `explanation`: what each layer found in each piece of the text (ours)',
     }),
   },
-  { error: 'options must be an object {sensitivityLevel, detectionLayers, returnDetails, policy, source, explain}' },
+  'options must be an object {sensitivityLevel, detectionLayers, returnDetails, policy, source, explain}',
 )
-const scanContext = z.object(
+const scanContext = closedObject(
   {
     chatbotId: optional(storableText('context.chatbotId')),
     conversationId: optional(storableText('context.conversationId')),
     language: optional(storableText('context.language')),
   },
-  { error: 'context must be an object {chatbotId, conversationId, language}' },
+  'context must be an object {chatbotId, conversationId, language}',
 )
 
 /**
  * The body of POST /prompt-shield/scan. The route and not this schema checks that `prompt` is a string, because the
  * error differs from other validation errors.
  */
-export const ShieldScanRequest = z
-  .object({ prompt: z.unknown().optional(), context: optional(scanContext), options: optional(scanOptions) }, anObject)
-  .meta({ id: 'ShieldScanRequest' })
+export const ShieldScanRequest = requestBody('ShieldScanRequest', {
+  prompt: z.unknown().optional(),
+  context: optional(scanContext),
+  options: optional(scanOptions),
+})
 
 const detail = z.object({
   layer: z.enum(SHIELD_LAYERS),
@@ -232,22 +259,17 @@ export const ShieldScanResponse = z.object({
   explanation: explanation.optional(),
 })
 
-export const ShieldOutputRequest = z
-  .object(
-    {
-      output: z.unknown().optional(),
-      chatbotId: optional(storableText('chatbotId')),
-      systemPromptSnippets: optional(
-        z
-          .array(z.string({ error: 'each of systemPromptSnippets must be a string' }), {
-            error: 'systemPromptSnippets must be an array',
-          })
-          .max(SHIELD_SNIPPETS, { error: `systemPromptSnippets may have at most ${SHIELD_SNIPPETS} entries` }),
-      ),
-    },
-    anObject,
-  )
-  .meta({ id: 'ShieldOutputRequest' })
+export const ShieldOutputRequest = requestBody('ShieldOutputRequest', {
+  output: z.unknown().optional(),
+  chatbotId: optional(storableText('chatbotId')),
+  systemPromptSnippets: optional(
+    z
+      .array(z.string({ error: 'each of systemPromptSnippets must be a string' }), {
+        error: 'systemPromptSnippets must be an array',
+      })
+      .max(SHIELD_SNIPPETS, { error: `systemPromptSnippets may have at most ${SHIELD_SNIPPETS} entries` }),
+  ),
+})
 
 export const ShieldOutputResponse = z.object({
   success: z.literal(true),
@@ -264,6 +286,7 @@ export const ShieldOutputResponse = z.object({
   latencyMs: z.number(),
 })
 
+/** Clients send the messages of a chat as they have them, so a message may have further members. */
 const scannedMessage = z.object(
   {
     role: z.string({ error: 'role must be a string' }),
@@ -272,17 +295,12 @@ const scannedMessage = z.object(
   { error: 'each message must be an object {role, content}' },
 )
 
-export const ShieldConversationRequest = z
-  .object(
-    {
-      messages: z
-        .array(scannedMessage, { error: 'messages is required and must be an array' })
-        .max(MESSAGES_PER_REQUEST, { error: `messages may have at most ${MESSAGES_PER_REQUEST} entries` }),
-      chatbotId: optional(storableText('chatbotId')),
-    },
-    anObject,
-  )
-  .meta({ id: 'ShieldConversationRequest' })
+export const ShieldConversationRequest = requestBody('ShieldConversationRequest', {
+  messages: z
+    .array(scannedMessage, { error: 'messages is required and must be an array' })
+    .max(MESSAGES_PER_REQUEST, { error: `messages may have at most ${MESSAGES_PER_REQUEST} entries` }),
+  chatbotId: optional(storableText('chatbotId')),
+})
 
 export const ShieldConversationResponse = z.object({
   success: z.literal(true),

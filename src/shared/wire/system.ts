@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { INDEX_ACCESS, LEVELS, SECTIONS } from '../permissions.ts'
+import { LOSS_CAUSES } from './evidence.ts'
 
 /** GET /health */
 export const HealthResponse = z.object({
@@ -12,8 +13,13 @@ export const HealthResponse = z.object({
 export const LivezResponse = z.object({ status: z.literal('ok') })
 
 export const ReadyzResponse = z.object({
-  status: z.enum(['ready', 'not ready']),
-  checks: z.object({ store: z.boolean(), migrations: z.boolean(), accepting: z.boolean() }),
+  status: z
+    .enum(['ready', 'degraded', 'not ready'])
+    .meta({ description: '`degraded`: requests are served, but a part of the evidence is lost' }),
+  checks: z.object({ store: z.boolean(), migrations: z.boolean(), accepting: z.boolean(), evidence: z.boolean() }),
+  lost_history: z.array(z.enum(LOSS_CAUSES)).optional().meta({
+    description: 'The causes, if `evidence` is false; an operator acknowledges them with `aigw audit losses`',
+  }),
 })
 
 /** GET /whoami: the caller to whom the presented key belongs, and the key's rights. */

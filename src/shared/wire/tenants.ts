@@ -1,6 +1,17 @@
 import { z } from 'zod'
 import { EMAIL_CHARS, NAME_CHARS, USERNAME } from '../spec-limits.ts'
-import { anObject, label, listQuery, objectId, oneOf, optional, Pagination, storableText } from './common.ts'
+import {
+  closedObject,
+  listQuery,
+  objectId,
+  oneOf,
+  optional,
+  Pagination,
+  readableName,
+  readOnlyMembers,
+  requestBody,
+  storableText,
+} from './common.ts'
 import { ApiKey } from './keys.ts'
 import { CreateUserResponse } from './users.ts'
 
@@ -22,48 +33,43 @@ export type Tenant = z.infer<typeof Tenant>
  * The body of POST /api/admin/tenants: the tenant and its first administrator. The gateway creates a key for this
  * administrator.
  */
-export const CreateTenantRequest = z
-  .object(
+export const CreateTenantRequest = requestBody('CreateTenantRequest', {
+  name: readableName('name', NAME_CHARS),
+  admin: closedObject(
     {
-      name: label('name', NAME_CHARS),
-      admin: z.object(
-        {
-          name: label('admin.name', NAME_CHARS),
-          email: storableText('admin.email')
-            .trim()
-            .toLowerCase()
-            .max(EMAIL_CHARS, { error: `admin.email may have at most ${EMAIL_CHARS} characters` })
-            .pipe(z.email({ error: 'admin.email must be an address such as ada@example.com' })),
-          username: optional(
-            storableText('admin.username')
-              .trim()
-              .toLowerCase()
-              .regex(USERNAME, { error: 'admin.username must have 3 to 30 of a-z, 0-9, "." and "-"' }),
-          ),
-        },
-        { error: 'admin must be an object {name, email}' },
+      name: readableName('admin.name', NAME_CHARS),
+      email: storableText('admin.email')
+        .trim()
+        .toLowerCase()
+        .max(EMAIL_CHARS, { error: `admin.email may have at most ${EMAIL_CHARS} characters` })
+        .pipe(z.email({ error: 'admin.email must be an address such as ada@example.com' })),
+      username: optional(
+        storableText('admin.username')
+          .trim()
+          .toLowerCase()
+          .regex(USERNAME, { error: 'admin.username must have 3 to 30 of a-z, 0-9, "." and "-"' }),
       ),
     },
-    anObject,
-  )
-  .meta({ id: 'CreateTenantRequest' })
+    'admin must be an object {name, email}',
+  ),
+})
+
+/** The members of a tenant that requests cannot change. */
+export const TENANT_READ_ONLY = ['id', 'userCount', 'createdAt', 'updatedAt'] as const satisfies (keyof Tenant)[]
 
 /** The body of PUT /api/admin/tenants/{tenantId}. Only the members in the body are changed. */
-export const UpdateTenantRequest = z
-  .object({ name: optional(label('name', NAME_CHARS)), status: optional(oneOf('status', TENANT_STATUSES)) }, anObject)
-  .meta({ id: 'UpdateTenantRequest' })
+export const UpdateTenantRequest = requestBody('UpdateTenantRequest', {
+  name: optional(readableName('name', NAME_CHARS)),
+  status: optional(oneOf('status', TENANT_STATUSES)),
+  ...readOnlyMembers(TENANT_READ_ONLY),
+})
 
 /** The body of POST /api/admin/tenants/{tenantId}/admin-key. */
-export const CreateAdminKeyRequest = z
-  .object(
-    {
-      userId: optional(objectId('userId')).meta({
-        description: 'An active administrator of the tenant; by default the one created first',
-      }),
-    },
-    anObject,
-  )
-  .meta({ id: 'CreateAdminKeyRequest' })
+export const CreateAdminKeyRequest = requestBody('CreateAdminKeyRequest', {
+  userId: optional(objectId('userId')).meta({
+    description: 'An active administrator of the tenant; by default the one created first',
+  }),
+})
 
 export const TENANT_SORTS = ['createdAt', 'updatedAt', 'name'] as const
 

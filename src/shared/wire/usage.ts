@@ -7,6 +7,38 @@ export type UsageGroup = (typeof USAGE_GROUPS)[number]
 
 const day = (name: string) => z.iso.date({ error: `${name} must be a day such as 2026-01-31` })
 
+/** Query of GET /api/admin/usage/reconcile. */
+export const ReconcileUsageQuery = z.object({
+  month: z.string().regex(/^\d{4}-(0[1-9]|1[0-2])$/, { error: 'month must be a month such as 2026-01' }),
+})
+
+const BillDifferenceSchema = z
+  .object({
+    source: z.enum(['spend', 'report']).meta({
+      description: '`spend`: the sums that limits use; `report`: the sums of GET /api/admin/usage',
+    }),
+    holder: z.enum(['user', 'key']),
+    id: z.string(),
+    field: z.enum(['requests', 'nanos', 'points']).meta({ description: '`nanos`: billionths of a dollar' }),
+    stored: z.number(),
+    receipts: z.number(),
+  })
+  .meta({ id: 'BillDifference' })
+
+export type BillDifference = z.infer<typeof BillDifferenceSchema>
+
+export const ReconcileUsageResponse = z.object({
+  success: z.literal(true),
+  month: z.string(),
+  compared_at: z.string(),
+  entries: z.number().meta({ description: 'Entries of the log that were read' }),
+  receipts: z.number().meta({ description: 'Receipts with a bill in this month' }),
+  unreadable: z.number().meta({ description: 'Entries without a payload, because it was expunged or is damaged' }),
+  holders: z.number().meta({ description: 'Accounts and keys that were compared' }),
+  differences: z.array(BillDifferenceSchema),
+  truncated: z.boolean(),
+})
+
 /** Query of GET /api/admin/usage. */
 export const ReportUsageQuery = z.object({
   startDate: day('startDate').optional(),

@@ -5,12 +5,12 @@ import { IS_USAGE_BY_MODEL, UsageByModel, usageByModelFields } from './billing.t
 import {
   closedObject,
   flag,
-  label,
   listQuery,
   objectId,
   oneOf,
   optional,
   Pagination,
+  readableName,
   readOnlyMembers,
   requestBody,
   storableText,
@@ -47,7 +47,7 @@ export const User = z
   .meta({ id: 'User' })
 export type User = z.infer<typeof User>
 
-const name = label('name', NAME_CHARS)
+const name = readableName('name', NAME_CHARS)
 const email = storableText('email')
   .trim()
   .toLowerCase()

@@ -9,7 +9,6 @@ import {
   WEBHOOK_URL_CHARS,
 } from '../spec-limits.ts'
 import {
-  anObject,
   description,
   flag,
   listQuery,
@@ -17,6 +16,8 @@ import {
   oneOf,
   optional,
   Pagination,
+  readOnlyMembers,
+  requestBody,
   storableText,
 } from './common.ts'
 import { EventEnvelope } from './events.ts'
@@ -25,6 +26,9 @@ import { EventEnvelope } from './events.ts'
 export const SUBSCRIPTIONS = [ALL_EVENTS, ...SUBSCRIBABLE_EVENTS] as const
 export type Subscription = (typeof SUBSCRIPTIONS)[number]
 
+/** Replaces the path and the query of an address that is not shown in full. */
+export const SHORTENED = '/…'
+
 /**
  * A webhook endpoint. It does not contain the signing secret. The secret is shown only in the response of create and in
  * the response of rotate.
@@ -32,7 +36,9 @@ export type Subscription = (typeof SUBSCRIPTIONS)[number]
 export const Webhook = z
   .object({
     id: z.string(),
-    url: z.string(),
+    url: z.string().meta({
+      description: `Callers with \`integrations\` at level \`reader\` see only its origin and "${SHORTENED}", because the rest may contain a token`,
+    }),
     description: z.string(),
     events: z.array(z.enum(SUBSCRIPTIONS)),
     enabled: z.boolean(),
@@ -69,6 +75,8 @@ const url = storableText('url')
   .trim()
   .min(1, { error: 'url is required' })
   .max(WEBHOOK_URL_CHARS, { error: `url may have at most ${WEBHOOK_URL_CHARS} characters` })
+  // A client may send back what a reader saw.
+  .refine((text) => !text.endsWith(SHORTENED), { error: 'url is shortened; send the whole address, or omit url' })
 const events = z
   .array(z.enum(SUBSCRIPTIONS, { error: ({ input }) => unknownEvent(input) }), {
     error: 'events must be an array of event types; ["*"] means all',
@@ -84,53 +92,56 @@ function unknownEvent(given: unknown): string {
 }
 
 /** The body of POST /api/admin/webhooks. By default, `description` is empty and `enabled` is true. */
-export const CreateWebhookRequest = z
-  .object({ url, description: optional(description), events, enabled: optional(flag('enabled')) }, anObject)
-  .meta({ id: 'CreateWebhookRequest' })
+export const CreateWebhookRequest = requestBody('CreateWebhookRequest', {
+  url,
+  description: optional(description),
+  events,
+  enabled: optional(flag('enabled')),
+})
+
+/** The members of a webhook that requests cannot change. */
+export const WEBHOOK_READ_ONLY = [
+  'id',
+  'disabledReason',
+  'failureCount',
+  'previousSecretUntil',
+  'lastDeliveryAt',
+  'lastStatus',
+  'heldDeliveries',
+  'heldDropped',
+  'createdAt',
+  'updatedAt',
+] as const satisfies (keyof Webhook)[]
 
 /** The body of PUT /api/admin/webhooks/{webhookId}. Only the members in the body are changed. */
-export const UpdateWebhookRequest = z
-  .object(
-    {
-      url: optional(url),
-      description: optional(description),
-      events: optional(events),
-      enabled: optional(flag('enabled')),
-    },
-    anObject,
-  )
-  .meta({ id: 'UpdateWebhookRequest' })
+export const UpdateWebhookRequest = requestBody('UpdateWebhookRequest', {
+  url: optional(url),
+  description: optional(description),
+  events: optional(events),
+  enabled: optional(flag('enabled')),
+  ...readOnlyMembers(WEBHOOK_READ_ONLY),
+})
 
 /** The body of …/rotate-secret. */
-export const RotateSecretRequest = z
-  .object(
-    {
-      overlap_seconds: z
-        .int({ error: 'overlap_seconds must be a whole number of seconds' })
-        .min(0, { error: 'overlap_seconds must not be negative' })
-        .max(WEBHOOK_OVERLAP_SECONDS, { error: `overlap_seconds may be at most ${WEBHOOK_OVERLAP_SECONDS}` })
-        .nullish()
-        .transform((seconds) => seconds ?? 0)
-        .meta({
-          description: `How long the previous secret also signs, in a second v1; by default it stops within ${WEBHOOK_SETTINGS_MS / 1000} s`,
-        }),
-    },
-    anObject,
-  )
-  .meta({ id: 'RotateSecretRequest' })
+export const RotateSecretRequest = requestBody('RotateSecretRequest', {
+  overlap_seconds: z
+    .int({ error: 'overlap_seconds must be a whole number of seconds' })
+    .min(0, { error: 'overlap_seconds must not be negative' })
+    .max(WEBHOOK_OVERLAP_SECONDS, { error: `overlap_seconds may be at most ${WEBHOOK_OVERLAP_SECONDS}` })
+    .nullish()
+    .transform((seconds) => seconds ?? 0)
+    .meta({
+      description: `How long the previous secret also signs, in a second v1; by default it stops within ${WEBHOOK_SETTINGS_MS / 1000} s`,
+    }),
+})
 
 /** The body of …/recover. */
-export const RecoverRequest = z
-  .object(
-    {
-      since: z.iso
-        .datetime({ offset: true, error: 'since must be a time such as 2026-01-31T12:00:00Z' })
-        .refine((time) => !Number.isNaN(Date.parse(time)), { error: 'since must be a valid time' })
-        .meta({ description: 'The start of the period whose failed, held and undelivered events are sent again' }),
-    },
-    anObject,
-  )
-  .meta({ id: 'RecoverRequest' })
+export const RecoverRequest = requestBody('RecoverRequest', {
+  since: z.iso
+    .datetime({ offset: true, error: 'since must be a time such as 2026-01-31T12:00:00Z' })
+    .refine((time) => !Number.isNaN(Date.parse(time)), { error: 'since must be a valid time' })
+    .meta({ description: 'The start of the period whose failed, held and undelivered events are sent again' }),
+})
 
 const CatalogEntry = z
   .object({ type: z.enum(SUBSCRIPTIONS), description: z.string() })
@@ -208,7 +219,9 @@ export const ListDeliveriesResponse = z.object({
 export const ShowDeliveryResponse = z.object({
   success: z.literal(true),
   delivery: Delivery.extend({
-    lastResponse: z.string().nullable().meta({ description: 'The first 4 KiB of the last response' }),
+    lastResponse: z.string().nullable().meta({
+      description: 'The first 4 KiB of the last response; null for a receiver with a private address',
+    }),
     event: EventEnvelope.nullable().meta({ description: 'The body that was sent; null if it is no longer stored' }),
   }).meta({ id: 'WebhookDeliveryDetails' }),
 })

@@ -92,9 +92,12 @@ test('what an address leads to is called by the address that was typed', async (
 })
 
 /** Looks every name up at the site of these tests, and says it were at `address`. */
-function namesAt(addresses: Record<string, string>): Dialling {
+function namesAt(addresses: Record<string, string | string[]>): Dialling {
   const dialling = createDialling(((host: string, _: object, done: (error: null, found: object[]) => void) =>
-    done(null, [{ address: addresses[host], family: 4 }])) as typeof lookup)
+    done(
+      null,
+      [addresses[host]].flat().map((address) => ({ address, family: address?.includes(':') ? 6 : 4 })),
+    )) as typeof lookup)
   return {
     check: dialling.check,
     lookup: (host, options, done) =>
@@ -113,7 +116,6 @@ const fetchAt = (address: string, dialling: Dialling) =>
 
 test.each([
   ['a loopback address', 'http://127.0.0.1:1/a.md'],
-  ['the metadata of a cloud', 'http://169.254.169.254/latest/a.md'],
   ['an address of IPv6', 'http://[::1]:1/a.md'],
   ['one of IPv4 in IPv6', 'http://[::ffff:10.0.0.1]/a.md'],
   ['a name of the own network', 'http://intranet.test/a.md'],
@@ -124,6 +126,39 @@ test.each([
   const dialling = namesAt({ 'public.test': '93.184.216.34', 'intranet.test': '192.168.1.7' })
   await expect(fetchAt(`http://public.test:${port}/a.md`, dialling)).rejects.toThrow('which is in your own network')
   expect(asked.map(({ url }) => url)).toEqual(['/a.md', '/b.md'])
+})
+
+test.each([
+  ['the metadata of a cloud', 'http://169.254.169.254/latest/a.md'],
+  ['the metadata of a cloud in IPv6', 'http://[fd00:ec2::254]/a.md'],
+  ['a reserved address', 'http://240.0.0.1/a.md'],
+  ['IPv4 in 6to4', 'http://[2002:7f00:1::]/a.md'],
+  ['IPv4 in Teredo', 'http://[2001:0:7f00:1::]/a.md'],
+  ['IPv4-compatible IPv6', 'http://[::7f00:1]/a.md'],
+  ['translated IPv4', 'http://[::ffff:0:7f00:1]/a.md'],
+])('nobody is led to %s, not even from the own network', async (_, location) => {
+  const port = new URL(origin).port
+  pages['/a.md'] = { status: 302, headers: { location } }
+  for (const first of ['93.184.216.34', '10.0.0.1']) {
+    const fetched = fetchAt(`http://first.test:${port}/a.md`, namesAt({ 'first.test': first }))
+    await expect(fetched).rejects.toThrow('which has a reserved address')
+  }
+})
+
+test('a site with a public and a private address does not count as one of the own network', async () => {
+  const port = new URL(origin).port
+  const dialling = namesAt({ 'both.test': ['93.184.216.34', '10.0.0.1'] })
+  await expect(fetchAt(`http://both.test:${port}/a.md`, dialling)).rejects.toThrow('which is in your own network')
+  expect(asked).toEqual([])
+})
+
+test('on a network without IPv4, the addresses of the translator count as those that they stand for', async () => {
+  const port = new URL(origin).port
+  pages['/a.md'] = { body: 'Text.' }
+  expect((await fetchAt(`http://a.test:${port}/a.md`, namesAt({ 'a.test': '64:ff9b::5db8:d822' }))).size).toBe(5)
+  const led = namesAt({ 'a.test': '64:ff9b::5db8:d822', 'b.test': '64:ff9b::a00:1' })
+  pages['/b.md'] = { status: 302, headers: { location: `http://b.test:${port}/a.md` } }
+  await expect(fetchAt(`http://a.test:${port}/b.md`, led)).rejects.toThrow('which is in your own network')
 })
 
 test('who typed an address of the own network is led through it, and others to public ones', async () => {

@@ -242,6 +242,7 @@ describe('audit export', () => {
       'keys.json',
       'manifest.json',
       'manifest.sig',
+      'statement.json',
       'verify.mjs',
     ])
     expect((await stat(join(target, 'data.ndjson'))).mode & 0o777).toBe(0o600)
@@ -250,19 +251,28 @@ describe('audit export', () => {
     expect(result.stderr).toContain('independent of the export')
     expect((await audit(['verify', target, '--keys', keyFile])).exitCode).toBe(0)
     expect(gateway.requests).toEqual([])
-    for (const words of [[], ['--keys', keyFile]]) expect(await verifier(...words)).toMatchObject({ exitCode: 0 })
+    expect(result.exitCode).toBe(11)
+    expect(await verifier('--keys', keyFile)).toMatchObject({ exitCode: 0 })
+    expect(await verifier()).toMatchObject({ exitCode: 11 })
   })
 
+  const expunged = { ...SMALL_CHAIN, rows: SMALL_CHAIN.rows.map((row) => ({ ...row, payload: null })) }
+
   test('of a log with expunged contents is valid too', async () => {
-    const expunged = { ...SMALL_CHAIN, rows: SMALL_CHAIN.rows.map((row) => ({ ...row, payload: null })) }
-    gateway.on('GET /api/external/transparency/chains/requests-0123456789ab/entries', (_, response) => {
-      response.setHeader('content-type', 'application/json')
-      response.end(JSON.stringify({ entries: expunged.rows }))
-    })
+    serveEvidence(gateway, expunged)
     const { exitCode, stderr } = await audit(['export', target])
     expect(exitCode, stderr).toBe(0)
     expect(JSON.parse((await audit(['verify', target, '--json'])).stdout)).toMatchObject([{ ok: true, expunged: 7 }])
-    expect(await verifier()).toMatchObject({ exitCode: 0 })
+    expect(await verifier('--keys', keyFile)).toMatchObject({ exitCode: 0 })
+  })
+
+  test('is not written if payloads were expunged while it was read', async () => {
+    const entries = 'GET /api/external/transparency/chains/requests-0123456789ab/entries'
+    gateway.on(entries, json(200, { entries: expunged.rows }))
+    const { exitCode, stderr } = await audit(['export', target])
+    expect(exitCode).toBe(10)
+    expect(stderr).toContain('7 entries of chain requests-0123456789ab have no payload, but 0 had none')
+    expect(stderr).toContain('export again')
   })
 
   test.each([
@@ -273,6 +283,7 @@ describe('audit export', () => {
     ['keys.json', (text: string) => `${text} `],
     ['verify.mjs', (text: string) => text.replace('process.exitCode', 'process.exitcode')],
     ['manifest.json', (text: string) => text.replace('"rowCount": 7', '"rowCount": 6')],
+    ['statement.json', (text: string) => text.replace('"expunged":0', '"expunged":1')],
     ['manifest.sig', (text: string) => text.replace(/"signature": "../, '"signature": "AA')],
   ])('with another %s than was signed exits 10', async (name, change) => {
     await exported()
@@ -301,8 +312,8 @@ describe('audit export', () => {
   test('shows with a checkpoint that was kept elsewhere that it is of an earlier state', async () => {
     const kept = await save('kept.note', noteOf(SMALL_CHAIN, 7))
     await exported({ ...SMALL_CHAIN, rows: SMALL_CHAIN.rows.slice(0, 6) })
-    expect((await audit(['verify', target])).exitCode).toBe(0)
-    expect((await audit(['verify', target, '--checkpoint', kept])).exitCode).toBe(10)
+    expect((await audit(['verify', target, '--keys', keyFile])).exitCode).toBe(0)
+    expect((await audit(['verify', target, '--keys', keyFile, '--checkpoint', kept])).exitCode).toBe(10)
   })
 
   test('replaces an earlier export after a confirmation, an empty directory without, and no other directory', async () => {
@@ -364,10 +375,10 @@ describe('audit export', () => {
       bytes: Buffer.byteLength(text),
     })
     // Nothing takes it for an export, and a good one takes its place.
-    expect((await audit(['verify', target])).exitCode).not.toBe(0)
+    expect((await audit(['verify', target, '--keys', keyFile])).exitCode).not.toBe(0)
     serveEvidence(gateway)
     expect((await audit(['export', target, '--yes', '--even-violated'])).exitCode).toBe(0)
-    expect((await audit(['verify', target])).exitCode).toBe(0)
+    expect((await audit(['verify', target, '--keys', keyFile])).exitCode).toBe(0)
   })
 
   test('with --even-violated keeps a checkpoint that is not of its chain too', async () => {

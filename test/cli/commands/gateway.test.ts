@@ -143,6 +143,12 @@ describe('aigw api', () => {
     ])
   })
 
+  test('a member that --data has twice is rejected before anything is sent', async () => {
+    const { exitCode, stderr } = await aigw(['api', 'POST', 'groups', '-d', '{"a":1,"a":2}'])
+    expect([exitCode, stderr]).toEqual([2, expect.stringContaining('--data has the member "a" twice')])
+    expect(gateway.requests).toEqual([])
+  })
+
   test('prints the body of a refusal too, and exits with its code', async () => {
     gateway.on('GET /api/external/groups', flatError(403, 'Access denied', 'No.'))
     const { exitCode, stdout } = await aigw(['api', 'GET', 'groups'])

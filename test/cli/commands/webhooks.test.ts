@@ -52,6 +52,20 @@ describe('with a gateway', () => {
     expect(webhook).not.toHaveProperty('secret')
   })
 
+  test('--debug shows the exchange of create and rotate-secret, and never the secret', async () => {
+    const url = address()
+    for (const words of [
+      ['create', '--url', url],
+      ['rotate-secret', url, '--yes'],
+    ]) {
+      const { exitCode, stdout, stderr } = await webhooks([...words, '--debug'])
+      expect([exitCode, stdout]).toEqual([0, expect.stringMatching(IS_SECRET)])
+      expect(stderr).toContain('"secret":"whsec_***"')
+      expect(stderr).not.toContain(stdout.trim())
+      expect(stderr).not.toMatch(/whsec_(?!\*)/)
+    }
+  })
+
   test('create takes every flag, and with --save-to keeps the secret in a file of mode 0600', async () => {
     const path = join(folder, 'hook.secret')
     const events = ['--event', 'pii:incident', '-e', 'dlp:incident', '-e', 'pii:incident']

@@ -15,7 +15,7 @@ async function linesIn(text: string): Promise<string[]> {
   const path = join(folder, 'lines')
   await writeFile(path, text)
   const lines: string[] = []
-  for await (const line of linesOf(path)) lines.push(line)
+  for await (const line of linesOf(path)) lines.push(line.toString())
   return lines
 }
 

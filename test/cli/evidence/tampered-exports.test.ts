@@ -90,6 +90,16 @@ function ofPayload(payload: string): ExportParts {
   const commits = new Map([['commit-0', testCommit('commit-0', [row.entry_hash], signer)]])
   return exportParts([{ rows: [row], commits }], signer)
 }
+/** The same export without the payloads of the first five requests. Its files are consistent. */
+const withoutPayloads = exportParts(
+  [changes, { ...requests, rows: requests.rows.map((row) => (row.seq < 5 ? { ...row, payload: null } : row)) }],
+  signer,
+)
+/** An export of one entry whose payload contains U+FFFD, with a change in the bytes of data.ndjson. */
+function withBytes(change: (text: string) => Buffer): ExportParts {
+  const parts = ofPayload('{"type":"\ufffd"}')
+  return { ...parts, files: { 'data.ndjson': change(toLines(parts.rows)) } }
+}
 const behind = nextRow(last, { forged: true }, commit.id, 1)
 
 /** What is signed over these parts is right; what is done to the folder after it was signed is not. */
@@ -144,6 +154,17 @@ const TAMPERED: Tampering[] = [
   ['spaces in its signature', {}, inManifestSignature((text) => ` ${text.slice(0, 9)} ${text.slice(9)}!!`)],
   ['a signature of another kind', {}, inSignature({ signature: 5 })],
   ['another signature', {}, inSignature({ signature: signer.sign('').toString('base64') })],
+  ['five payloads set to null', { ...withoutPayloads, stored: rows }],
+  ['payloads that the gateway no longer had', { stored: withoutPayloads.rows }],
+  ['a statement about another manifest', { inStatement: (text) => text.replace(/("manifest_sha256":")../, '$1ab') }],
+  ['a member of its statement twice', { inStatement: (text) => text.replace('{', '{"version":1,') }],
+  ['no statement', {}, (dir) => rm(join(dir, 'statement.json'))],
+  ['a commit with one member more', { files: { 'commits.ndjson': toLines([{ ...commits[0], more: 1 }]) } }],
+  ['a checkpoint with one member more', withCheckpoint({ more: 1 })],
+  ['one member more in its manifest', { manifest: { more: 1 } }],
+  ['one member more in its signature', {}, inSignature({ more: 1 })],
+  ['a lone surrogate that has the hash of U+FFFD', withBytes((text) => Buffer.from(text.replace('\ufffd', '\\ud800')))],
+  ['bytes that have the hash of U+FFFD', withBytes((text) => Buffer.from(text.replace('\ufffd', '\u00ff'), 'latin1'))],
   ['no manifest', {}, (dir) => writeFile(join(dir, 'manifest.json'), 'null')],
   ['no signature', {}, (dir) => writeFile(join(dir, 'manifest.sig'), 'null')],
 ]
@@ -185,8 +206,11 @@ describe('one that somebody else has made and signed', () => {
   const verify = (...args: string[]) => runCli(['audit', 'verify', ...args], { env: { NO_COLOR: '1' } })
   const verifyReceipt = (...args: string[]) => runCli(['receipts', 'verify', ...args], { env: { NO_COLOR: '1' } })
 
-  test('is valid with its own keys, and with no others, whatever their names', async () => {
-    expect((await verify(dir())).exitCode).toBe(0)
+  test('is only consistent with its own keys, and invalid with all others', async () => {
+    for (const args of [[dir()], [dir(), '--keys', join(dir(), 'keys.json')]]) {
+      const { exitCode, stderr } = await verify(...args)
+      expect([exitCode, stderr]).toEqual([11, expect.stringContaining('only by the keys that came with it')])
+    }
     for (const args of [
       [dir(), '--keys', keyFile],
       [dir(), `--keys=${keyFile}`],

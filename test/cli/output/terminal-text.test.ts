@@ -26,6 +26,8 @@ describe('text of others on a terminal', () => {
     ['a charset switch', 'a\x1b(0b', 'ab'],
     ['a full reset', 'a\x1bcb', 'ab'],
     ['backspace, bell, NUL and DEL', 'a\b\x07\0\x7fb', 'ab'],
+    ['a mark that reverses the line', 'photo_\u202egpj.exe', 'photo_gpj.exe'],
+    ['other marks of direction', '\u061ca\u200e\u200f\u202a\u202b\u202c\u202d\u2066\u2067\u2068\u2069b', 'ab'],
     ['a carriage return that would overwrite the line', 'real\rfake', 'realfake'],
   ])('%s is dropped', (_, text, shown) => {
     expect(forTerminal(text)).toBe(shown)

@@ -47,8 +47,8 @@ const KEY_SETTINGS = {
   allowedIPs: ['127.0.0.0/8'],
   enablePromptShield: false,
   promptShieldSensitivity: 'strict',
-  promptShieldPolicyId: 'standard',
-  allowedPromptShieldPolicies: ['standard'],
+  promptShieldPolicyId: 'balanced',
+  allowedPromptShieldPolicies: ['strict'],
   allowPromptShieldOptOut: false,
   failoverDefaults: { models: ['test/any'], timeout_ms: 5000, first_token_timeout_ms: 900, on: ['timeout'] },
   cacheAnswers: true,
@@ -76,7 +76,16 @@ const SHIELD_POLICY = {
   mode: 'monitor',
   layers: ['regex', 'llm'],
   thresholds: { log: 10, flag: 40, block: 90 },
-  categories: { jailbreak: 'FLAG' },
+  categories: {
+    jailbreak: 'FLAG',
+    prompt_injection: 'FLAG',
+    prompt_leaking: 'LOG',
+    role_hijack: 'FLAG',
+    data_extraction: 'FLAG',
+    indirect_injection: 'FLAG',
+    tool_poisoning: 'FLAG',
+    obfuscation: 'LOG',
+  },
   scanInput: true,
   scanRetrieved: false,
   scanOutput: false,
@@ -221,11 +230,19 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
   'GET /.well-known/aigw-keys.json': open,
   'GET /api/public/verify/{bundleId}': { ...open, target: addTarget.receipt, isPublic: true },
   'GET /verify/{bundleId}': { ...open, target: addTarget.receipt, isPublic: true },
+  // The operator of these tests does not publish tiles.
+  'GET /tlog/{logId}/{path}': { access: 'none', status: 404, target: addTarget.log, isPublic: true },
 
   'GET /api/external/receipts/{bundleId}': {
     access: 'key',
     status: 200,
     target: addTarget.receipt,
+    ownersOr: 'smltp-security',
+  },
+  'GET /api/external/receipts/{bundleId}/bundle': {
+    access: 'key',
+    status: 200,
+    target: addTarget.coveredReceipt,
     ownersOr: 'smltp-security',
   },
   'GET /api/external/audit-logs': { ...ofEvidence, query: SINCE, references: LOG_REFERENCES },
@@ -256,11 +273,22 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
     ...ofEvidence,
     query: 'chain=changes&from=1&to=1',
   },
+  'GET /api/external/transparency/tlog/{logId}/{path}': { ...ofEvidence, target: addTarget.log },
   'POST /api/external/transparency/exports/sign': {
     ...ofEvidence,
     bodies: () => [{ chains: [], manifest_sha256: 'ab'.repeat(32), row_count: 0 }],
   },
   'POST /api/external/transparency/keys/rotate': { access: 'operator', status: 200 },
+  'GET /api/external/transparency/losses': { access: 'operator', status: 200 },
+  'POST /api/external/transparency/losses/{lossId}/acknowledge': {
+    access: 'operator',
+    status: 200,
+    target: addTarget.loss,
+    bodies: () => [{ reason: 'The disk was replaced.' }],
+  },
+
+  'GET /api/admin/secrets/master-key': { access: 'operator', status: 200 },
+  'POST /api/admin/secrets/rotate-master': { access: 'operator', status: 409 },
 
   'GET /api/admin/tenants': { access: 'operator', status: 200 },
   'POST /api/admin/tenants': {
@@ -448,6 +476,7 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
     status: 200,
     references: [userOf, ({ userId }) => ({ query: `apiKeyId=${userId}` })],
   },
+  'GET /api/admin/usage/reconcile': { access: 'analytics', status: 200, query: 'month=2026-01' },
   'GET /api/admin/incidents': {
     access: 'smltp-security',
     status: 200,
@@ -929,8 +958,11 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
         description: 'How we work',
         region: 'us-east-1',
         cloud: 'aws',
+        sharedIndexName: name,
+        namespace: `user-${name}`,
         assignedUser: null,
         assignedGroup: groupId,
+        indexAccess: 'read',
       },
       { name, assignedUser: null },
     ],
@@ -945,7 +977,7 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
     status: 200,
     target: addTarget.indexById,
     bodies: ({ groupId }, name) => [
-      { name, description: 'How we work', assignedUser: null, assignedGroup: groupId },
+      { name, description: 'How we work', assignedUser: null, assignedGroup: groupId, indexAccess: 'read' },
       { description: '' },
     ],
     references: [

@@ -1,10 +1,10 @@
-import { beforeAll, describe, expect, test } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { describeEachEngine } from '../../engines.ts'
 import { sharedGateway } from '../../harness.ts'
 import { createCalendar } from './calendar.ts'
 import { ROUTE_CALLS } from './route-calls.ts'
 import { difference, dumpStore } from './store-dump.ts'
-import { addWorld, freshName, nothing, type World } from './world.ts'
+import { addTarget, addWorld, freshName, nothing, type World } from './world.ts'
 
 const RESOURCES = {
   key: { path: '/api/admin/api-keys', id: 'keyId', itemKey: 'apiKey' },
@@ -14,12 +14,20 @@ const RESOURCES = {
 } as const
 type Resource = keyof typeof RESOURCES
 const NAMES = Object.keys(RESOURCES) as Resource[]
-const REQUESTS = Object.values(RESOURCES).flatMap(({ path, id }) => [`POST ${path}`, `PUT ${path}/{${id}}`])
+/** The interfaces of other APIs, whose clients send members that the gateway does not know. */
+const isOfOtherApi = (endpoint: string) => endpoint.includes('/v1/') || endpoint.includes('/v1beta/')
+/** A chat request may have members of other interfaces. The answer reports them. */
+const CHAT = ['POST /api/external/chat/completions', 'POST /api/external/policy-check']
+const WITH_BODY = Object.keys(ROUTE_CALLS).filter((endpoint) => ROUTE_CALLS[endpoint]?.bodies !== undefined)
+const REQUESTS = WITH_BODY.filter((endpoint) => !isOfOtherApi(endpoint) && !CHAT.includes(endpoint))
+/** Messages of a chat are scanned as clients have them. */
+const isOpen = (endpoint: string, path: Path) => endpoint.endsWith('/scan-conversation') && path[0] === 'messages'
 
 type Path = readonly (string | number)[]
 
-describeEachEngine('members that a key, user, role or group does not have', (engine) => {
-  const shared = sharedGateway({ engine, clock: createCalendar() })
+describeEachEngine('members that a resource does not have', (engine) => {
+  const calendar = createCalendar()
+  const shared = sharedGateway({ engine, clock: calendar })
   let world: World
 
   beforeAll(async () => {
@@ -28,12 +36,22 @@ describeEachEngine('members that a key, user, role or group does not have', (eng
     world = await addWorld(db, 'ownland', tenant_id)
   })
 
-  async function send(endpoint: string, body: unknown) {
-    const { app, call } = shared.current
+  // Limits of a minute do not apply across tests.
+  beforeEach(() => calendar.forward(60_000))
+
+  const targetOf = async (endpoint: string) =>
+    (await ROUTE_CALLS[endpoint]?.target?.(shared.current.app.db, world)) ?? ''
+
+  function sendTo(endpoint: string, target: string, body: unknown) {
     const [method = '', pattern = ''] = endpoint.split(' ')
-    const target = (await ROUTE_CALLS[endpoint]?.target?.(app.db, world)) ?? ''
+    return shared.current.call(method, pattern.replace(/\{.*\}/, target), body)
+  }
+
+  async function send(endpoint: string, body: unknown) {
+    const { app } = shared.current
+    const target = await targetOf(endpoint)
     const before = await dumpStore(app.db)
-    const answer = await call(method, pattern.replace(/\{.*\}/, target), body)
+    const answer = await sendTo(endpoint, target, body)
     return { answer, changed: difference(before, await dumpStore(app.db)) }
   }
   /** The message of an error, in either error format. */
@@ -42,7 +60,9 @@ describeEachEngine('members that a key, user, role or group does not have', (eng
 
   const withBodies = REQUESTS.flatMap((endpoint) =>
     (ROUTE_CALLS[endpoint]?.bodies?.(nothing(), '') ?? []).flatMap((body, at) =>
-      objectsIn(body).map((path) => ({ endpoint, at, path, where: path.join('.') || 'the body' })),
+      objectsIn(body)
+        .filter((path) => !isOpen(endpoint, path))
+        .map((path) => ({ endpoint, at, path, where: path.join('.') || 'the body' })),
     ),
   )
 
@@ -51,15 +71,18 @@ describeEachEngine('members that a key, user, role or group does not have', (eng
     async (one) => {
       const { endpoint, at, path } = one
       const body = ROUTE_CALLS[endpoint]?.bodies?.(world, freshName(world))[at] ?? {}
+      const place = path.length === 0 ? '' : ` in ${path.join('.')}`
+      const { db } = shared.current.app
+      const target = await targetOf(endpoint)
+      const before = await dumpStore(db)
       for (const name of ['zzUnknown', '__proto__', 'constructor', 'tenantId', 'is_operator']) {
-        const { answer, changed } = await send(endpoint, withMember(body, path, name))
+        const answer = await sendTo(endpoint, target, withMember(body, path, name))
         expect([name, answer.status]).toEqual([name, 400])
-        const place = path.length === 0 ? '' : ` in ${path.join('.')}`
         expect(messageOf(answer)).toMatch(
-          new RegExp(`^Unknown member "${name}"${place}; (known members: |did you mean ")`),
+          new RegExp(`^(from: |to: )?Unknown member "${name}"${place}; (known members: |did you mean ")`),
         )
-        expect(changed).toEqual({ gone: [], come: [] })
       }
+      expect(difference(before, await dumpStore(db))).toEqual({ gone: [], come: [] })
     },
   )
 
@@ -105,6 +128,58 @@ describeEachEngine('members that a key, user, role or group does not have', (eng
       'POST /api/external/groups',
       { name: 'g', descripton: '' },
       'Unknown member "descripton"; did you mean "description"?',
+    ],
+    // The four that left a key unrestricted.
+    [
+      'POST /api/admin/api-keys',
+      { name: 'k', allowedIps: ['10.0.0.1'] },
+      'Unknown member "allowedIps"; did you mean "allowedIPs"?',
+    ],
+    [
+      'POST /api/admin/api-keys',
+      { name: 'k', allowed_models: ['a/b'] },
+      'Unknown member "allowed_models"; did you mean "allowedModels"?',
+    ],
+    [
+      'POST /api/admin/api-keys',
+      { name: 'k', adminaccess: false },
+      'Unknown member "adminaccess"; did you mean "adminAccess"?',
+    ],
+    ['PUT /api/admin/api-keys/{keyId}', { expires_at: null }, 'Unknown member "expires_at"; did you mean "expiresAt"?'],
+    [
+      'POST /api/admin/tenants',
+      { name: 't', admin: { name: 'A', email: 'a@example.com', usrname: 'a' } },
+      'Unknown member "usrname" in admin; did you mean "username"?',
+    ],
+    [
+      'POST /api/admin/webhooks',
+      { url: 'https://example.com', event: ['*'] },
+      'Unknown member "event"; did you mean "events"?',
+    ],
+    [
+      'POST /api/external/indexes',
+      { name: 'abc', assigned_user: null },
+      'Unknown member "assigned_user"; did you mean "assignedUser"?',
+    ],
+    [
+      'PUT /api/external/smltp-policies/{policyId}',
+      { policy: { pii: { enable: true } } },
+      'Unknown member "enable" in policy.pii; did you mean "enabled"?',
+    ],
+    [
+      'PUT /api/admin/prompt-shield-policies/{policyId}',
+      { policy: { thresholds: { log: 1, flag: 2, blocks: 3 } } },
+      'Unknown member "blocks" in policy.thresholds; did you mean "block"?',
+    ],
+    [
+      'POST /api/admin/guard-rules/simulate',
+      { samples: ['a'], rules: {} },
+      'Unknown member "rules"; did you mean "rule"?',
+    ],
+    [
+      'POST /api/external/prompt-shield/scan',
+      { prompt: 'a', options: { sensitivtyLevel: 'strict' } },
+      'Unknown member "sensitivtyLevel" in options; did you mean "sensitivityLevel"?',
     ],
     [
       'PUT /api/external/groups/{groupId}',
@@ -168,6 +243,95 @@ describeEachEngine('members that a key, user, role or group does not have', (eng
     })
   })
 
+  test.each([
+    ['/api/admin/tenants', 'tenant', 'tenant', { name: 'renamed-tenant' }],
+    ['/api/admin/webhooks', 'webhook', 'webhook', { description: 'edited' }],
+    ['/api/admin/guard-rules', 'guardRule', 'rule', { description: 'edited' }],
+    ['/api/admin/prompt-shield-policies', 'shieldPolicy', 'policy', { description: 'edited' }],
+    ['/api/external/smltp-policies', 'policy', 'policy', { description: 'edited' }],
+  ] as const)(
+    'a GET response of %s can be edited and sent back; read-only members must be unchanged',
+    async (...one) => {
+      const [path, kind, itemKey, edited] = one
+      const { app, call } = shared.current
+      const target = `${path}/${await addTarget[kind](app.db, world)}`
+      const shown = (await call('GET', target)).body[itemKey]
+      const updated = await call('PUT', target, { ...shown, ...edited })
+      expect(updated.status, updated.text).toBe(200)
+      expect(updated.body[itemKey]).toMatchObject(edited)
+      const refused = await call('PUT', target, { ...shown, createdAt: '2001-01-01T00:00:00.000Z' })
+      expect([refused.status, messageOf(refused)]).toEqual([
+        400,
+        'createdAt is read-only. Omit it, or send the value that GET returns.',
+      ])
+    },
+  )
+
+  test('a GET response of an index can be sent back with ids instead of the assigned user and group', async () => {
+    const { app, call } = shared.current
+    const target = `/api/external/indexes/${await addTarget.indexById(app.db, world)}`
+    const { assignedUser: _, assignedGroup: __, ...shown } = (await call('GET', target)).body.index
+    const updated = await call('PUT', target, { ...shown, description: 'edited', assignedUser: world.userId })
+    expect(updated.status, updated.text).toBe(200)
+    expect(updated.body.index).toMatchObject({ description: 'edited', type: 'personal' })
+  })
+
+  test('a misspelt member of a chat request is rejected; members of other interfaces are reported', async () => {
+    const { call } = shared.current
+    const chat = { prompt: 'Hello', model: 'local/extract', index: 'Zero-Knowledge' }
+    const path = '/api/external/chat/completions'
+    for (const [name, meant] of [
+      ['smltp_polcy', 'smltp_policy'],
+      ['promptShield', 'prompt_shield'],
+      ['max_token', 'max_tokens'],
+      ['userid', 'user_id'],
+    ]) {
+      const { status, body } = await call('POST', path, { ...chat, [name as string]: 'x' })
+      expect([status, body.error, body.message]).toEqual([
+        400,
+        `Invalid ${name}`,
+        `Unknown member "${name}"; did you mean "${meant}"?`,
+      ])
+      const checked = await call('POST', '/api/external/policy-check', { ...chat, [name as string]: 'x' })
+      expect([checked.status, checked.body.checks.input.status]).toEqual([200, 400])
+    }
+    for (const [member, message] of [
+      [{ prompt_shield: { enable: true } }, 'Unknown member "enable" in prompt_shield; did you mean "enabled"?'],
+      [{ redundancy: { timeout: 1000 } }, /^Unknown member "timeout" in redundancy; /],
+      [{ models: [{ model: 'local/extract', timeoutMs: 1000 }] }, /Unknown member "timeoutMs"/],
+    ] as const) {
+      const { status, body } = await call('POST', path, { ...chat, ...member })
+      expect([status, body.message]).toEqual([
+        400,
+        typeof message === 'string' ? message : expect.stringMatching(message),
+      ])
+    }
+    const foreign = { top_p: 1, n: 1, stop: null, user: 'u', tools: [], stream_options: {}, seed: 1 }
+    const { status, body } = await call('POST', path, { ...chat, ...foreign })
+    expect([status, body.metadata.dropped.map(({ field }: { field: string }) => field)]).toEqual([
+      200,
+      Object.keys(foreign),
+    ])
+  })
+
+  test('the schema of every body, apart from other interfaces and chat, is closed at every depth', async () => {
+    const document = (await shared.current.call('GET', '/openapi.json')).body
+    const open: string[] = []
+    for (const [path, methods] of Object.entries<Record<string, Operation>>(document.paths)) {
+      for (const [method, { requestBody }] of Object.entries(methods)) {
+        const endpoint = `${method.toUpperCase()} ${path}`
+        const schema = requestBody?.content['application/json']?.schema
+        if (schema === undefined || isOfOtherApi(path) || CHAT.includes(endpoint)) continue
+        open.push(...openObjects(document, schema).map((where) => `${endpoint} ${where}`))
+      }
+    }
+    expect(open).toEqual([
+      'POST /api/external/prompt-shield/scan-conversation .messages[]',
+      // Any data of an event.
+      'POST /api/admin/webhooks/trigger .data',
+    ])
+  })
+
   test('enforceSMLTPPolicies, a member of the contract, accepts only its constant value', async () => {
     const { call } = shared.current
     const path = '/api/admin/api-keys'
@@ -182,6 +346,34 @@ describeEachEngine('members that a key, user, role or group does not have', (eng
     }
   })
 })
+
+type Operation = { requestBody?: { content: Record<string, { schema?: Schema }> } }
+type Schema = {
+  $ref?: string
+  properties?: Record<string, Schema>
+  additionalProperties?: unknown
+  items?: Schema
+} & { [Union in 'anyOf' | 'oneOf' | 'allOf']?: Schema[] }
+
+/** Paths of the objects in a schema that allow members of any name. */
+function openObjects(document: object, { $ref, ...schema }: Schema, at = ''): string[] {
+  if ($ref !== undefined) {
+    const target = $ref.split('/').slice(1)
+    return openObjects(
+      document,
+      target.reduce<unknown>((inner, step) => Reflect.get(inner as object, step), document) as Schema,
+      at,
+    )
+  }
+  const { properties, additionalProperties, items, anyOf = [], oneOf = [], allOf = [] } = schema
+  const isOpenObject = properties !== undefined && additionalProperties !== false
+  return [
+    ...(isOpenObject ? [at] : []),
+    ...Object.entries(properties ?? {}).flatMap(([name, inner]) => openObjects(document, inner, `${at}.${name}`)),
+    ...(items ? openObjects(document, items, `${at}[]`) : []),
+    ...[...anyOf, ...oneOf, ...allOf].flatMap((inner) => openObjects(document, inner, at)),
+  ]
+}
 
 /** Paths of all objects in a JSON value, including the value itself. */
 function objectsIn(value: unknown, path: Path = []): Path[] {

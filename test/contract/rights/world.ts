@@ -1,9 +1,10 @@
 import type { Db } from '../../../src/daemon/platform/db/db.ts'
 import { toSearchText } from '../../../src/daemon/platform/db/list-page.ts'
 import { newDelivery } from '../../../src/daemon/webhooks/delivery.ts'
+import { logId } from '../../../src/shared/evidence/entry.ts'
 import { newId } from '../../../src/shared/ids.ts'
 import { addKey, addRole, addTenant, addUser } from '../../accounts.ts'
-import { addEntries, changePayload, newRequestChain, requestPayload } from '../../evidence-rows.ts'
+import { addCheckpoint, addEntries, changePayload, newRequestChain, requestPayload } from '../../evidence-rows.ts'
 import { incidentRow } from '../../incident-rows.ts'
 import { endpointRow } from '../../webhook-rows.ts'
 
@@ -98,6 +99,16 @@ export const addTarget = {
     return row.id
   },
 
+  async loss(db: Db, { mark }: Pick<World, 'mark'>): Promise<string> {
+    const row = { id: freshName({ mark }), cause: 'key_missing' as const, tenant_id: null, chain: null }
+    const detail = 'A key is missing.'
+    await db
+      .insertInto('evidence_losses')
+      .values({ ...row, successor: null, detail, found_at: CREATED, acknowledged_at: null })
+      .execute()
+    return row.id
+  },
+
   async index(db: Db, world: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
     return (await addIndex(db, world)).name
   },
@@ -167,6 +178,22 @@ export const addTarget = {
     return row?.id ?? ''
   },
 
+  /** A receipt whose entry a checkpoint covers. */
+  async coveredReceipt(db: Db, { tenantId, mark }: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
+    const chain = newRequestChain()
+    const [row] = await addEntries(db, tenantId, chain, [{ payload: requestPayload({ index: mark }) }])
+    if (row) await addCheckpoint(db, row)
+    return row?.id ?? ''
+  },
+
+  /** A tile of a log, below the prefix of its tiles. */
+  async log(db: Db, { tenantId, mark }: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
+    const chain = newRequestChain()
+    const [row] = await addEntries(db, tenantId, chain, [{ payload: requestPayload({ index: mark }) }])
+    if (row) await addCheckpoint(db, row)
+    return `${logId(tenantId, chain)}/tile/0/000.p/1`
+  },
+
   /** A stored answer of a user who owns no key. */
   async response(db: Db, world: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
     const id = `resp_${newId()}`
@@ -218,7 +245,15 @@ export const addTarget = {
 async function addIndex(db: Db, { tenantId, mark }: Pick<World, 'tenantId' | 'mark'>) {
   const times = { created_at: CREATED, updated_at: CREATED }
   const name = freshName({ mark })
-  const row = { id: newId(), tenant_id: tenantId, name, description: `${mark} index`, created_by: newId(), ...times }
+  const row = {
+    id: newId(),
+    tenant_id: tenantId,
+    name,
+    description: `${mark} index`,
+    created_by: newId(),
+    ...times,
+    index_access: 'write' as const,
+  }
   await db.insertInto('indexes').values(row).execute()
   return row
 }

@@ -45,7 +45,7 @@ describe('defaults', () => {
       dataDir: '/home/ada/.local/state/aigw',
       database: { kind: 'sqlite' },
       bootstrapKey: undefined,
-      webhooks: { allowPrivate: false },
+      webhooks: { allowPrivate: false, allow: [], showPrivateBodies: false },
       providers: [],
       models: [],
       log: { level: 'info' },
@@ -57,7 +57,7 @@ describe('defaults', () => {
       limits: DEFAULT_LIMITS,
       responses: { store: false },
       cache: { enabled: false, ttlMs: 3_600_000, maxBytes: 67_108_864 },
-      evidence: { receipts: true, retentionDays: 365 },
+      evidence: { receipts: true, retentionDays: 365, witnesses: [], publishTiles: false },
     })
   })
 
@@ -169,14 +169,70 @@ describe('sources', () => {
     expect(faults({ env })).toEqual(['AIGW_MASTER_KEY_FILE: cannot read /run/secrets/master (it does not exist)'])
   })
 
+  test('master_key names a file, a credential, a variable or a command; errors never show the key', () => {
+    const hex = '0af1'.repeat(16)
+    const files = { '/srv/keys/master': `${hex}\n`, '/run/creds/aigw-master': hex }
+    const commands: string[][] = []
+    const load = (reference: string, output: () => string = () => `${hex}\n`) =>
+      loadConfig({
+        argv: ['--config', FILE, '--data-dir', '/d'],
+        env: { CREDENTIALS_DIRECTORY: '/run/creds', MASTER: hex },
+        readFile: (path) => {
+          const text = { ...files, [FILE]: `master_key: ${reference}` }[path]
+          if (text === undefined) throw Object.assign(new Error('none'), { code: 'ENOENT' })
+          return text
+        },
+        runCommand: (program, words) => {
+          commands.push([program, ...words])
+          return output()
+        },
+      })
+    for (const reference of [
+      '{file: /srv/keys/master}',
+      '{credential: aigw-master}',
+      '{env: MASTER}',
+      '{command: [pass, show, aigw]}',
+    ])
+      expect(load(reference)).toMatchObject({ masterKey: hex })
+    expect(commands).toEqual([['pass', 'show', 'aigw']])
+    const failing = () => {
+      throw Object.assign(new Error(hex), { status: 3, stdout: hex })
+    }
+    for (const [reference, output, message] of [
+      ['{command: [pass]}', failing, 'the command pass failed (exit code 3)'],
+      ['{command: [pass]}', () => `${hex} x`, 'the output of pass must contain a master key'],
+      ['{command: []}', failing, 'must be one of {file: PATH}'],
+      [hex, failing, 'must be one of {file: PATH}'],
+      ['{file: /none}', failing, 'cannot read /none'],
+    ] as const) {
+      const { faults: found } = load(reference, output) as ConfigFaults
+      expect(found).toEqual([expect.stringContaining(message)])
+      expect(found.join()).not.toContain(hex)
+    }
+  })
+
   test('WEBHOOKS_ALLOW_PRIVATE is true or false, and false by default', () => {
-    expect(good({ env: { WEBHOOKS_ALLOW_PRIVATE: 'true' } }).webhooks).toEqual({ allowPrivate: true })
+    expect(good({ env: { WEBHOOKS_ALLOW_PRIVATE: 'true' } }).webhooks).toMatchObject({ allowPrivate: true })
     for (const value of ['false', ''])
-      expect(good({ env: { WEBHOOKS_ALLOW_PRIVATE: value } }).webhooks).toEqual({ allowPrivate: false })
+      expect(good({ env: { WEBHOOKS_ALLOW_PRIVATE: value } }).webhooks).toMatchObject({ allowPrivate: false })
     for (const value of ['1', 'yes', 'TRUE', ' true'])
       expect(faults({ env: { WEBHOOKS_ALLOW_PRIVATE: value } })).toEqual([
         `WEBHOOKS_ALLOW_PRIVATE: "${value}" is not a valid value; write true or false`,
       ])
+  })
+
+  test('webhooks.allow lists blocks, and webhooks.show_private_bodies is a switch', () => {
+    const text = 'webhooks:\n  allow: [10.2.0.0/16, "fd00:1::/64"]\n  show_private_bodies: true'
+    expect(good(yaml(text)).webhooks).toEqual({
+      allowPrivate: false,
+      allow: ['10.2.0.0/16', 'fd00:1::/64'],
+      showPrivateBodies: true,
+    })
+    expect(faults(yaml('webhooks: {allow: [10.2.0.0/33], show_private_bodies: 1, alow: []}'))).toEqual([
+      expect.stringContaining('webhooks.allow.0: must be an IP address, or a block such as 10.0.0.0/8'),
+      expect.stringContaining('webhooks.show_private_bodies: must be true or false'),
+      expect.stringContaining('webhooks.alow: unknown key; did you mean "allow"?'),
+    ])
   })
 
   test('AIGW_PARENT_PIPE is a descriptor number', () => {
@@ -461,6 +517,9 @@ describe('knowledge', () => {
   })
 })
 
+/** The key of the witness in test/fixtures/c2sp/go.json. */
+const WITNESS = 'witness.example.com/w1+4bdc7eaa+BP0XJDhaoMdbZPt4zWAvodmR/ev3axPFjtcC6sg16fYY'
+
 describe('evidence', () => {
   test('may set a name, a retention time and further destinations of checkpoints', () => {
     const text = `evidence:
@@ -469,6 +528,12 @@ describe('evidence', () => {
   retention_days: 0
   checkpoint_file: checkpoints
   checkpoint_url: https://log.example.com/aigw
+  publish_tiles: true
+  witnesses:
+    - name: w1
+      url: https://witness.example.com/
+      key: ${WITNESS}
+      valid_until: 2027-01-01T00:00:00Z
 `
     expect(good(yaml(text)).evidence).toEqual({
       name: 'gateway.example.com',
@@ -476,6 +541,15 @@ describe('evidence', () => {
       retentionDays: 0,
       checkpointFile: join(dirname(FILE), 'checkpoints'),
       checkpointUrl: 'https://log.example.com/aigw',
+      publishTiles: true,
+      witnesses: [
+        {
+          name: 'w1',
+          url: 'https://witness.example.com/',
+          key: WITNESS,
+          window: { fromMs: Number.NEGATIVE_INFINITY, untilMs: Date.UTC(2027, 0, 1) },
+        },
+      ],
     })
   })
 
@@ -487,6 +561,21 @@ describe('evidence', () => {
     ['{retention_days: 1.5}', 'evidence.retention_days: must be a whole number'],
     ['{checkpoint_file: ""}', 'evidence.checkpoint_file: is empty'],
     ['{checkpoint_url: "ftp://a/b"}', 'evidence.checkpoint_url: must be a URL'],
+    ['{publish_tiles: 1}', 'evidence.publish_tiles: must be true or false'],
+    ['{witnesses: w1}', 'evidence.witnesses: must be a list of witnesses'],
+    [
+      '{witnesses: [{name: w1, url: "https://w", key: "w+1+2"}]}',
+      'evidence.witnesses.0.key: must be <name>+<hash>+<key>',
+    ],
+    [`{witnesses: [{name: w1, url: "file:///w", key: ${WITNESS}}]}`, 'evidence.witnesses.0.url: must be a URL'],
+    [
+      `{witnesses: [{name: w1, url: "https://w", key: ${WITNESS}, until: 1}]}`,
+      'evidence.witnesses.0.until: unknown key',
+    ],
+    [
+      `{witnesses: [{name: w1, url: "https://w", key: ${WITNESS}}, {name: w2, url: "https://v", key: ${WITNESS}}]}`,
+      'evidence.witnesses: has two witnesses with the same key',
+    ],
     ['{receipt: true}', 'evidence.receipt: unknown key; did you mean "receipts"?'],
   ])('%s', (text, fault) => {
     expect(faults(yaml(`evidence: ${text}`))).toEqual([expect.stringContaining(fault)])

@@ -53,6 +53,7 @@ describeEachEngine('knowledge bases', (engine) => {
       type: 'general',
       assignedUser: null,
       assignedGroup: null,
+      indexAccess: 'write',
       documentCount: 0,
       createdAt: expect.stringMatching(/Z$/),
     })
@@ -505,6 +506,13 @@ describe('uploads', () => {
     [
       'text_inputs of another shape',
       multipart([good, { field: 'text_inputs', content: '[{}]' }]),
+      MULTIPART,
+      400,
+      'Invalid text_inputs',
+    ],
+    [
+      'text_inputs with a member twice',
+      multipart([good, { field: 'text_inputs', content: '[{"name":"a","content":"b","name":"c"}]' }]),
       MULTIPART,
       400,
       'Invalid text_inputs',

@@ -18,7 +18,11 @@ import { answer, type Reaction, type Receiver, type ReceiverOptions, reply, star
 const pem = (file: string) => readFileSync(new URL(`../../fixtures/tls/${file}`, import.meta.url), 'utf8')
 const SELF_SIGNED = { key: pem('self-signed.key'), cert: pem('self-signed.crt') }
 
-const loopback: TargetGuard = { resolve: async () => ['127.0.0.1'], allowPrivate: true }
+const loopback: TargetGuard = {
+  resolve: async () => ['127.0.0.1'],
+  allowPrivate: true,
+  showPrivateBodies: true,
+}
 const opened: { close(): Promise<void> }[] = []
 
 afterEach(async () => {
@@ -400,6 +404,25 @@ test('an open connection is not used for a name that now resolves to another add
   addresses = ['169.254.169.254']
   expect(await one.send(post(url))).toMatchObject({ status: null, error: expect.stringContaining('must not call') })
   expect(first.received).toHaveLength(1)
+})
+
+describe('a private receiver', () => {
+  const guard: TargetGuard = { resolve: async () => ['127.0.0.1'], allowPrivate: true }
+
+  test.each([200, 500])('shows its status, and never its response (%i)', async (status) => {
+    const { url } = await receiver(reply(status, 'internal page'))
+    expect(await sender(guard).send(post(url))).toMatchObject({ status, response: null })
+  })
+
+  test('does not show its address in an error', async () => {
+    const { error } = await sender(guard).send(post('http://hook.example:2/'))
+    expect(error).toBe('ECONNREFUSED')
+  })
+
+  test('shows its response if the operator allows it', async () => {
+    const { url } = await receiver(reply(200, 'page'))
+    expect(await sender({ ...guard, showPrivateBodies: true }).send(post(url))).toMatchObject({ response: 'page' })
+  })
 })
 
 test('closing aborts running attempts and leaves no connection', async () => {

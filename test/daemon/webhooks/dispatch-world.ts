@@ -20,7 +20,11 @@ const HANG_MS = 300_000
 
 export const SECRET = 'whsec_0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef'
 const masterKey = createMasterKey('ab'.repeat(32))
-const loopback: TargetGuard = { resolve: async () => ['127.0.0.1'], allowPrivate: true }
+const loopback: TargetGuard = {
+  resolve: async () => ['127.0.0.1'],
+  allowPrivate: true,
+  showPrivateBodies: true,
+}
 
 export type World = {
   db: Db

@@ -204,6 +204,21 @@ describeEachEngine('the feed of events', (engine) => {
     expect(await feed.next()).toBeUndefined()
   })
 
+  test('ends when the key expires, before the next event', async () => {
+    const { clock, gateway } = await start()
+    const expiresAt = isoTime(clock.now() + 60_000)
+    const made = await gateway.call('POST', '/api/admin/api-keys', { name: 'listener', expiresAt })
+    const feed = await listen(gateway, clock, { key: made.body.secret })
+    await feed.next()
+    await trigger(gateway, 'dlp:incident')
+    expect((await feed.next())?.data.event.type).toBe('dlp:incident')
+    clock.advance(60_000)
+    await trigger(gateway, 'pii:incident')
+    const last = await feed.next()
+    feed.close()
+    expect([last, feed.text()]).toEqual([undefined, expect.not.stringContaining('pii:incident')])
+  })
+
   test('sends a backlog page by page, with little memory', async () => {
     const { clock, gateway } = await start()
     const { id: tenant_id } = await gateway.app.db.selectFrom('tenants').select('id').executeTakeFirstOrThrow()

@@ -19,6 +19,7 @@ import {
   WebhookResponse,
   WebhookSecretResponse,
 } from '../../../src/shared/wire/webhooks.ts'
+import { addKey, addRole, addUser } from '../../accounts.ts'
 import { describeEachEngine } from '../../engines.ts'
 import { createFakeClock, type FakeClock } from '../../fake-clock.ts'
 import { sharedGateway } from '../../harness.ts'
@@ -165,6 +166,31 @@ describeEachEngine('the management of webhooks', (engine) => {
       { id: first.id, enabled: true, disabledReason: null },
     ])
     expect(events.map(({ type }) => type)).toEqual(['*', ...SUBSCRIBABLE_EVENTS])
+  })
+
+  test('callers who may only read see the origin of an address, because the rest can contain a token', async () => {
+    const { webhook } = await create()
+    const role = await addRole(db(), {
+      tenant_id: tenantId,
+      permissions: [{ section: 'integrations', level: 'reader' }],
+    })
+    const user = await addUser(db(), { tenant_id: tenantId })
+    await db().insertInto('user_roles').values({ tenant_id: tenantId, user_id: user.id, role_id: role.id }).execute()
+    for (const reader of [user, await addUser(db(), { tenant_id: tenantId, role: 'globalReader' })]) {
+      const { secret: key } = await addKey(db(), reader)
+      for (const path of ['', `/${webhook.id}`]) {
+        const { status, body, text } = await shared.current.call('GET', PATH + path, undefined, { key })
+        const [shown] = body.webhooks ?? [body.webhook]
+        expect([status, shown.url]).toEqual([200, 'http://127.0.0.1:61999/…'])
+        expect(text).not.toContain('token=')
+      }
+    }
+    expect((await call('GET', `${PATH}/${webhook.id}`)).body.webhook.url).toBe(HOOK.url)
+    const back = await call('PUT', `${PATH}/${webhook.id}`, { url: 'http://127.0.0.1:61999/…' })
+    expect([back.status, back.body.error.message]).toEqual([
+      400,
+      'url: url is shortened; send the whole address, or omit url.',
+    ])
   })
 
   describe('changing', () => {
@@ -487,7 +513,8 @@ describeEachEngine('the management of webhooks', (engine) => {
     ['POST', '/test'],
     ['POST', '/recover'],
   ])('%s {webhookId}%s returns 404 WEBHOOK_NOT_FOUND for an unknown id', async (method, suffix) => {
-    const body = suffix === '/recover' ? { since: isoTime(START) } : { url: HOOK.url }
+    const bodies: Record<string, object> = { '': { url: HOOK.url }, '/recover': { since: isoTime(START) } }
+    const body = bodies[suffix] ?? {}
     for (const id of [newId(), 'nothing']) {
       const answer = await call(method, `${PATH}/${id}${suffix}`, method === 'GET' ? undefined : body)
       expect(answer).toMatchObject({ status: 404, body: { error: { code: 'WEBHOOK_NOT_FOUND' } } })

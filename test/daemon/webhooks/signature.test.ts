@@ -29,6 +29,13 @@ describe('verifyWebhook', () => {
     },
   )
 
+  test.each([[[]], [['t=1,v1=00']], [[sign(BODY, [SECRET], NOW), sign(BODY, [SECRET], NOW)]], [{}], [42]])(
+    'rejects a header that is not one text: %j',
+    (header) => {
+      expect(faultOf(() => verifyWebhook(BODY, header as string[], SECRET, { now: NOW }))).toBe('malformed_header')
+    },
+  )
+
   test('accepts every delivery that the gateway signs, on any bytes, with any of its secrets', () => {
     const secret = fc.string({ minLength: 1 }).map((text) => `whsec_${text}`)
     const secrets = fc.array(secret, { minLength: 1, maxLength: 3 })

@@ -2,13 +2,15 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { reachOfAddress, readTarget } from '../../../src/daemon/webhooks/target-address.ts'
+import { createAddressList } from '../../../src/daemon/platform/http/client-address.ts'
+import { readTarget } from '../../../src/daemon/webhooks/target-address.ts'
 import {
   addressesOf,
   checkTarget,
   refuseOtherPeer,
   type TargetGuard,
 } from '../../../src/daemon/webhooks/target-guard.ts'
+import { reachOfAddress } from '../../../src/shared/address-reach.ts'
 import { GatewayError } from '../../../src/shared/errors.ts'
 import { createFakeClock } from '../../fake-clock.ts'
 import { isLet, readTargetCases, scriptedResolver, type TargetCase } from './target-cases.ts'
@@ -151,6 +153,37 @@ test('an IPv6 address that contains a private or special IPv4 address is not pub
   )
   for (const address of ['2002:7f00:1::', '2001:0:7f00:1::', 'fec0::1', '2001:db8::1', 'ff02::1', '5f00::1', '::2'])
     expect(reachOfAddress(address), address).toBe('special')
+})
+
+test('a list of blocks opens these blocks only, and never a metadata address', async () => {
+  const answers: Record<string, string[]> = {
+    'in.internal': ['10.2.3.4'],
+    'six.internal': ['fd00:1::5'],
+    'out.internal': ['10.3.0.1'],
+    'both.example': ['10.2.3.4', '10.3.0.1'],
+    localhost: ['127.0.0.1'],
+    'cloud.internal': ['169.254.169.254'],
+  }
+  const guard: TargetGuard = {
+    resolve: async (host) => answers[host] ?? [],
+    allowPrivate: false,
+    allow: createAddressList(['10.2.0.0/16', 'fd00:1::/64', '169.254.0.0/16', 'fd00:ec2::/32']),
+  }
+  const check = (host: string) =>
+    checkTarget(`http://${host}/`, { guard, clock: createFakeClock() }).then(
+      () => 'allow',
+      () => 'deny',
+    )
+  for (const host of ['10.2.0.0', '10.2.255.255', '[::ffff:10.2.0.1]', '[fd00:1::9]', 'in.internal', 'six.internal'])
+    expect(await check(host), host).toBe('allow')
+  for (const host of [
+    ...['10.1.255.255', '10.3.0.0', '127.0.0.1', '[fd00:2::1]', '[::1]', '192.168.0.1', 'out.internal', 'both.example'],
+    ...['localhost', '169.254.169.254', '[fd00:ec2::254]', 'cloud.internal', 'metadata.google.internal', 'metadata'],
+    ...['[fd00:1::5efe:169.254.169.254]', '[::ffff:169.254.169.254]', '[::10.2.0.1]', '[64:ff9b::10.2.0.1]'],
+  ])
+    expect(await check(host), host).toBe('deny')
+  expect(() => refuseOtherPeer('10.2.0.1', ['10.2.0.1'], guard)).not.toThrow()
+  expect(() => refuseOtherPeer('10.3.0.1', ['10.3.0.1'], guard)).toThrow('private')
 })
 
 test('a socket with an unexpected remote address is rejected', () => {

@@ -28,7 +28,7 @@ for (const payload of payloads) {
 
 function toEntry(contents: object, seq: number, prev_hash: string) {
   const id = `jti-0190a1b2-c3d4-7e5f-8a9b-00000000000${seq}`
-  const created_at = `2026-01-31T12:00:0${seq}.000Z`
+  const created_at = `2026-01-31T12:00:${String(seq).padStart(2, '0')}.000Z`
   const fields = { tenant_id: TENANT, chain: CHAIN, seq, id, created_at }
   const payload = toCanonicalJson({ version: 1, bundle_id: id, issued_at: created_at, ...contents })
   const payload_hash = payloadHash(payload)

@@ -1,11 +1,13 @@
+import { hash } from 'node:crypto'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { CSV_HEAD, toLogLine } from '../../../src/cli/evidence/csv.ts'
 import type { COVERED_FILES, Manifest } from '../../../src/cli/evidence/manifest.ts'
 import type { ChainRow } from '../../../src/shared/evidence/chain-check.ts'
 import type { CommitRow } from '../../../src/shared/evidence/commit.ts'
-import { logId, payloadHash as sha256 } from '../../../src/shared/evidence/entry.ts'
+import { logId } from '../../../src/shared/evidence/entry.ts'
 import { exportOrigin, exportRoot } from '../../../src/shared/evidence/export-root.ts'
+import type { ExportStatement } from '../../../src/shared/evidence/export-statement.ts'
 import { toKeySet } from '../../../src/shared/evidence/keys.ts'
 import { parseCheckpoint } from '../../../src/shared/evidence/note.ts'
 import { type TestSigner, testNote } from './signer.ts'
@@ -21,9 +23,15 @@ export type ExportParts = {
   csv: string
   manifest: object
   /** Texts that replace generated parts. */
-  files?: Record<string, string>
+  files?: Record<string, string | Buffer>
   /** Changes the text of the manifest before it is signed. */
   inManifest?: (text: string) => string
+  /** The rows of the gateway's store, if they differ from those of the export. */
+  stored?: readonly ChainRow[]
+  /** The checkpoints of the gateway's store, if they differ from those of the export. */
+  storedNotes?: readonly string[]
+  /** Changes the gateway's statement before it is signed. */
+  inStatement?: (text: string) => string
 }
 
 /** The parts of an export of these chains, each with a checkpoint at its end. */
@@ -45,6 +53,8 @@ export function exportParts(
   }
 }
 
+const sha256 = (data: string | Buffer): string => hash('sha256', data, 'hex')
+
 /** One value on each line. */
 export const toLines = (values: readonly unknown[]): string =>
   values.map((value) => `${JSON.stringify(value)}\n`).join('')
@@ -52,7 +62,7 @@ export const toLines = (values: readonly unknown[]): string =>
 /** Writes an export in the format of docs/evidence.md, with a matching and signed manifest. */
 export async function writeExport(folder: string, parts: ExportParts, signer: TestSigner): Promise<void> {
   const { rows, commits, notes, csv } = parts
-  const texts: Record<(typeof COVERED_FILES)[number], string> = {
+  const texts: Record<(typeof COVERED_FILES)[number], string | Buffer> = {
     'data.ndjson': toLines(rows),
     'data.csv': csv,
     'commits.ndjson': toLines(commits),
@@ -71,7 +81,7 @@ export async function writeExport(folder: string, parts: ExportParts, signer: Te
     return { chain, size: own.length, head: own.at(-1)!.entry_hash, root }
   })
   const manifest: Manifest = {
-    version: 1,
+    version: 2,
     created_at: '2026-02-01T00:00:00.000Z',
     tenant_id: 'acme',
     chains,
@@ -85,10 +95,43 @@ export async function writeExport(folder: string, parts: ExportParts, signer: Te
     })),
     ...parts.manifest,
   }
-  const { inManifest = (written) => written } = parts
+  const { inManifest = (written) => written, inStatement = (written) => written } = parts
   const text = inManifest(JSON.stringify(manifest))
+  const statement = inStatement(JSON.stringify(statementOf(parts, manifest, sha256(text))))
   await writeFile(join(folder, 'manifest.json'), text)
-  await writeFile(join(folder, 'manifest.sig'), JSON.stringify(signed(manifest, text, signer)))
+  await writeFile(join(folder, 'statement.json'), statement)
+  await writeFile(join(folder, 'manifest.sig'), JSON.stringify(signed(manifest, statement, signer)))
+}
+
+/** The statement of a gateway whose store has these rows and checkpoints. */
+function statementOf(
+  { rows, notes, stored = rows, storedNotes = notes }: ExportParts,
+  { chains, tenant_id }: Manifest,
+  manifest_sha256: string,
+): ExportStatement {
+  const digestOf = (lines: unknown[]) => sha256(lines.map((line) => `${line}\n`).join(''))
+  return {
+    version: 1,
+    signed_at: '2026-02-01T00:00:01.000Z',
+    tenant_id,
+    manifest_sha256,
+    chains: chains.map(({ chain, size }) => {
+      const own = stored.filter((row) => row.chain === chain)
+      const expunged = own.filter((row) => row.seq < size && row.payload === null).map(({ seq }) => seq)
+      const checkpoints = storedNotes
+        .map((note) => ({ note: toCheckpointNote(note, rows), ...parseCheckpoint(note).checkpoint }))
+        .filter((checkpoint) => checkpoint.note.chain === chain && checkpoint.size < size)
+      return {
+        chain,
+        entries: Math.max(own.length, size),
+        size,
+        expunged: expunged.length,
+        expunged_sha256: digestOf(expunged),
+        checkpoints: checkpoints.length,
+        checkpoints_sha256: digestOf(checkpoints.map((checkpoint) => `${checkpoint.size} ${checkpoint.root}`)),
+      }
+    }),
+  }
 }
 
 /** A note as written in checkpoints.ndjson, of the chain whose log it names, or of none. */

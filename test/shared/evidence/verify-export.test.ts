@@ -1,10 +1,11 @@
 import { execFile } from 'node:child_process'
 import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { GENESIS_HASH } from '../../../src/shared/evidence/entry.ts'
+import type { ExportStatement } from '../../../src/shared/evidence/export-statement.ts'
 import { toKeySet } from '../../../src/shared/evidence/keys.ts'
 import { type ExportParts, exportParts, VERIFIERS, writeExport } from './export-folder.ts'
 import { testCommit, testNote, testSigner } from './signer.ts'
@@ -19,8 +20,12 @@ const parts = exportParts([changes, expunged], signer)
 const { rows } = parts
 
 let folder: string
+/** The keys of `signer`, from outside the export. */
+let trusted: string
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'aigw-export-'))
+  trusted = join(folder, 'trusted.json')
+  await writeFile(trusted, JSON.stringify(toKeySet([signer.published])))
   await writeExport(join(folder, 'good'), parts, signer)
 })
 afterAll(() => rm(folder, { recursive: true }))
@@ -58,10 +63,11 @@ test('the verifier is what its sources make of it: npm run verifier', async () =
 })
 
 test('a valid export passes, with a line for each check', async () => {
-  const { code, out } = await run([], join(folder, 'good/verify.mjs'))
+  const { code, out } = await run(['--keys', trusted], join(folder, 'good/verify.mjs'))
   expect(out.split('\n').map((line) => line.split(':')[0])).toEqual([
     'ok    keys',
     'ok    manifest',
+    'ok    statement',
     'ok    key fingerprint',
     'ok    files',
     'ok    root of the export',
@@ -71,15 +77,17 @@ test('a valid export passes, with a line for each check', async () => {
     'ok    commits',
     'ok    row count',
     'ok    data.csv',
+    'ok    counts',
     'The export is valid.',
     '',
   ])
   expect(out).toContain('40 entries, 1 expunged')
+  expect(out).toContain('made by the gateway at 2026-02-01T00:00:01.000Z by its own clock')
   expect(code).toBe(0)
 })
 
 test('an export without entries is valid', async () => {
-  const { code } = await run([await exportWith(exportParts([], signer))])
+  const { code } = await run([await exportWith(exportParts([], signer)), '--keys', trusted])
   expect(code).toBe(0)
 })
 
@@ -99,12 +107,19 @@ test('external keys decide, not those of the export', async () => {
 
 describe('an export that another party created and signed', () => {
   let forged: string
-  let trusted: string
   beforeAll(async () => {
-    trusted = join(folder, 'trusted.json')
-    await writeFile(trusted, JSON.stringify(toKeySet([signer.published])))
     forged = await exportWith(exportParts([storedChain(12, 3, other, 'changes')], other), other)
-    expect((await run([forged])).code).toBe(0)
+  })
+
+  test.each<[string, () => string[]]>([
+    ['no --keys', () => []],
+    ['its own key file', () => ['--keys', join(forged, 'keys.json')]],
+    ['its own key file by another path', () => [`--keys=${forged}/../${basename(forged)}/keys.json`]],
+  ])('is only consistent with %s: exit 11', async (_what, args) => {
+    const { code, out } = await run([forged, ...args()])
+    expect(out).toMatch(/\nThe export is consistent, but only by the keys that came with it\. .+\n$/)
+    expect(out).not.toContain('The export is valid')
+    expect(code).toBe(11)
   })
 
   test.each([
@@ -140,7 +155,7 @@ describe('an export that another party created and signed', () => {
   ])('is not checked with %s', async (_what, args) => {
     const { code, out, err } = await run(args(trusted))
     expect([code, out]).toEqual([2, ''])
-    expect(err).toMatch(/^verify\.mjs: .+\n\nUsage: node verify\.mjs \[DIR\] \[--keys FILE\]\n/)
+    expect(err).toMatch(/^verify\.mjs: .+\n\nUsage: node verify\.mjs \[DIR\] \[--keys FILE\] \[--policy FILE\]\n/)
   })
 
   test.each(['', 'keys', '{}', '{"keys":[]}', '{"keys":[{}]}'])('is not checked with %j for keys', async (text) => {
@@ -162,7 +177,7 @@ test('--help prints the usage, and checks nothing', async () => {
 
 test('the content of an export cannot control the terminal', async () => {
   const manifest = { created_at: '\u001b[2J\u009b31m\n2031\u2028\u202e' }
-  const { code, out } = await run([await exportWith({ manifest })])
+  const { code, out } = await run([await exportWith({ manifest }), '--keys', trusted])
   expect(code).toBe(0)
   expect(out).toContain('\\u{1b}[2J\\u{9b}31m\\u{a}2031\\u{2028}\\u{202e}')
   expect(out.replaceAll('\n', '')).not.toMatch(/[\p{C}\p{Zl}]/u)
@@ -171,6 +186,7 @@ test('the content of an export cannot control the terminal', async () => {
 test.each([
   ['manifest.json', 'is not a manifest'],
   ['manifest.sig', 'is not a signature'],
+  ['statement.json', 'is not a statement'],
   ['keys.json', 'contains no published keys'],
 ])('a %s that is null, a list or a number is none', async (name, says) => {
   for (const text of ['null', '[]', '5', '[null]']) {
@@ -195,16 +211,19 @@ describe('after it was signed', () => {
     await expectBroken(dir, `${name} was changed`)
   })
 
-  test.each(['manifest.json', 'manifest.sig', 'keys.json', 'data.ndjson'])('a missing %s is detected', async (name) => {
-    const dir = await exportWith({})
-    await rm(join(dir, name))
-    await expectBroken(dir, name)
-  })
+  test.each(['manifest.json', 'manifest.sig', 'statement.json', 'keys.json', 'data.ndjson'])(
+    'a missing %s is detected',
+    async (name) => {
+      const dir = await exportWith({})
+      await rm(join(dir, name))
+      await expectBroken(dir, name)
+    },
+  )
 
   test('another manifest is detected, and so is another file', async () => {
     const dir = await exportWith({})
     await appendFile(join(dir, 'manifest.json'), ' ')
-    await expectBroken(dir, 'manifest: its signature is wrong')
+    await expectBroken(dir, 'manifest: statement.json belongs to another manifest')
     const added = await exportWith({})
     await writeFile(join(added, 'more.txt'), '')
     await expectBroken(added, 'more.txt is not part of an export')
@@ -215,6 +234,14 @@ describe('after it was signed', () => {
     await writeFile(join(dir, 'manifest.sig'), await readFile(join(folder, 'good/manifest.sig')))
     await expectBroken(dir, 'manifest: its signature is wrong')
   })
+
+  test('a statement about another manifest is detected', async () => {
+    const dir = await exportWith({ manifest: { created_at: '2026-03-01T00:00:00.000Z' } })
+    for (const name of ['statement.json', 'manifest.sig']) {
+      await writeFile(join(dir, name), await readFile(join(folder, 'good', name)))
+    }
+    await expectBroken(dir, 'statement.json belongs to another manifest')
+  })
 })
 
 const at = (seq: number) => rows.findIndex((row) => row.chain !== 'changes' && row.seq === seq)
@@ -222,6 +249,79 @@ const row = rows[at(5)]!
 const commit = requests.commits.get('commit-1')!
 const without = (seq: number) => rows.toSpliced(at(seq), 1)
 const checkpoint = checkpointOf(requests.rows)
+
+/** An export of consistent files, in which these requests have no payload. The gateway's store has `rows`. */
+const withoutPayloads = (...seqs: number[]): Partial<ExportParts> => {
+  const cut = requests.rows.map((row) => (seqs.includes(row.seq) ? { ...row, payload: null } : row))
+  return { ...exportParts([changes, { ...requests, rows: cut }], signer), stored: rows }
+}
+const notesOf = (...sizes: number[]) =>
+  sizes.map((size) => {
+    const { origin, root } = checkpointOf(requests.rows.slice(0, size))
+    return testNote(origin, size, root, signer)
+  })
+const withStatement = (change: (statement: ExportStatement) => object): Partial<ExportParts> => ({
+  inStatement: (text) => JSON.stringify(change(JSON.parse(text))),
+})
+const inFirstChain = (change: object) =>
+  withStatement((statement) => ({
+    ...statement,
+    chains: statement.chains.with(0, { ...statement.chains[0]!, ...change }),
+  }))
+
+/** Exports whose hashes and signatures are valid, but that differ from the store of the gateway that signed them. */
+const INCOMPLETE: [what: string, changed: Partial<ExportParts>, says: string][] = [
+  [
+    'five payloads set to null',
+    withoutPayloads(3, 5, 8, 9, 20, 31),
+    `6 entries of chain ${row.chain} have no payload, but 1 had none in the gateway's store`,
+  ],
+  [
+    'another payload set to null than the expunged one',
+    withoutPayloads(4),
+    `1 entries of chain ${row.chain} have no payload, but in the gateway's store others had none`,
+  ],
+  [
+    'a checkpoint left out',
+    { notes: notesOf(10, 40), storedNotes: notesOf(10, 30, 40) },
+    `chain ${row.chain} has 1 checkpoints of fewer entries in the export, but 2 in the gateway's store`,
+  ],
+  ['a checkpoint twice', { notes: notesOf(10, 10), storedNotes: notesOf(10) }, 'has 2 checkpoints of fewer entries'],
+  [
+    'checkpoints in another order',
+    { notes: notesOf(20, 10), storedNotes: notesOf(10, 20) },
+    'has 2 checkpoints of fewer entries in the export, but 2 others',
+  ],
+  [
+    'a statement about another tenant',
+    withStatement((statement) => ({ ...statement, tenant_id: 'ben' })),
+    'statement.json belongs to another tenant',
+  ],
+  [
+    'a statement without a chain',
+    withStatement((statement) => ({ ...statement, chains: statement.chains.slice(1) })),
+    'the chains of statement.json differ from the manifest',
+  ],
+  ['a statement about another size', inFirstChain({ size: 11 }), 'the chains of statement.json differ'],
+  [
+    'a statement with one member more',
+    withStatement((statement) => ({ ...statement, note: '' })),
+    'statement.json is not a statement',
+  ],
+  ['a count as a text', inFirstChain({ expunged: '0' }), 'statement.json is not a statement'],
+  [
+    'a duplicate member in its statement',
+    { inStatement: (text) => text.replace('{', '{"version":1,') },
+    'statement.json is not a statement',
+  ],
+]
+
+test('an export tells how many later entries the log had when it was signed', async () => {
+  const later = nextRow(rows.at(-1), {}, 'commit-9', 0)
+  const { code, out } = await run([await exportWith({ stored: [...rows, later] }), '--keys', trusted])
+  expect(out).toContain('1 payloads expunged; the log had 1 later entries, which the export does not contain')
+  expect(code).toBe(0)
+})
 
 // Exports that a gateway would not sign. Each shows that the verifier does not rely on the signature of the manifest
 // alone.
@@ -304,7 +404,8 @@ describe('even if its manifest is signed', () => {
       'root of the export: its root does not match its chains',
     ],
     ['another fingerprint', { manifest: { signingKeyFingerprint: other.published.kid } }, 'manifest: it names the key'],
-    ['another version', { manifest: { version: 2 } }, 'another version'],
+    ['another version', { manifest: { version: 1 } }, 'another version'],
+    ...INCOMPLETE,
     ['files left out', { manifest: { files: [] } }, 'manifest.json is not a manifest'],
   ])('%s is found', async (_what, changed, says) => {
     await expectBroken(await exportWith(changed), says)

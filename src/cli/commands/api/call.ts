@@ -1,6 +1,7 @@
 /** Calls any route of the gateway. */
 import { readFile } from 'node:fs/promises'
 import { Command, Option } from 'commander'
+import { findDoubledMember } from '../../../shared/doubled-member.ts'
 import { type Api, type ApiRequest, type OpenAnswer, parseAnswer } from '../../api/client.ts'
 import { redirected, toHttpError } from '../../api/http-errors.ts'
 import type { CliContext } from '../../context.ts'
@@ -68,11 +69,16 @@ async function readData({ io }: CliContext, data: string): Promise<string> {
 }
 
 function parseJson(text: string): unknown {
+  let value: unknown
   try {
-    return JSON.parse(text)
+    value = JSON.parse(text)
   } catch (error) {
     throw usageError(`--data is not JSON (${error instanceof Error ? error.message : error})`)
   }
+  // The gateway rejects such a body, but JSON.parse would already have removed the first of the two members.
+  const twice = findDoubledMember(text)
+  if (twice) throw usageError(`--data has the member "${twice.name}" twice`)
+  return value
 }
 
 function toHeader(text: string): [string, string] {

@@ -7,6 +7,8 @@ import { notAGateway } from '../../api/http-errors.ts'
 import type { CliContext } from '../../context.ts'
 import { EXIT, failedToWrite } from '../../errors.ts'
 import { TRANSPARENCY } from '../../evidence/gateway-source.ts'
+import { fetchKeys } from '../../evidence/key-set.ts'
+import { compareWithMemory, openMemory } from '../../evidence/remembered.ts'
 import { isPlain } from '../../output/output.ts'
 
 type Flags = { out?: string; chain?: string }
@@ -34,6 +36,7 @@ export function toCommand(context: CliContext): Command {
 async function makeCheckpoints(context: CliContext, { out, chain }: Flags): Promise<void> {
   const [api, output, settings] = await Promise.all([context.api(), context.output(), context.settings()])
   output.assertShowable(VIEW)
+  const memory = await openMemory(context)
   const { body, raw, requestId } = await api.send<z.infer<typeof CheckpointsResponse>>({
     method: 'POST',
     path: `${TRANSPARENCY}/checkpoints`,
@@ -43,6 +46,9 @@ async function makeCheckpoints(context: CliContext, { out, chain }: Flags): Prom
   const { checkpoints } = body
   if (!Array.isArray(checkpoints)) {
     throw notAGateway(EXIT.error, `${api.baseUrl} did not answer with checkpoints`, { requestId })
+  }
+  if (memory.folder !== undefined) {
+    await compareWithMemory(context, memory, { trusted: await fetchKeys(context), current: checkpoints })
   }
   // An empty line between two notes makes the file easier for people to read.
   const notes = checkpoints.map(({ note }) => `${note}\n`).join('')

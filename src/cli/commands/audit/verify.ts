@@ -3,28 +3,32 @@ import { Command, Option } from 'commander'
 import type { Checkpoint } from '../../../shared/evidence/note.ts'
 import type { CliContext } from '../../context.ts'
 import { CliError, EXIT } from '../../errors.ts'
-import { type CheckedChain, checkpointsOf, type EvidenceSource } from '../../evidence/chains.ts'
+import { type CheckedChain, type CheckpointNote, checkpointsOf, type EvidenceSource } from '../../evidence/chains.ts'
 import { openExport, readGivenKeys } from '../../evidence/export-reader.ts'
 import { openGateway } from '../../evidence/gateway-source.ts'
-import { getTrustedKeys, KEYS_OPTION, noteTrust } from '../../evidence/key-set.ts'
+import { getTrustedKeys, KEYS_OPTION, noteTrust, OWN_KEYS, type TrustedKeys } from '../../evidence/key-set.ts'
 import { readCheckpointFiles } from '../../evidence/note-file.ts'
+import { compareWithMemory, openMemory } from '../../evidence/remembered.ts'
 import { assertValid, checkEvidence, toRow } from '../../evidence/verification.ts'
+import { POLICY_OPTION, readPolicy, Witnessing } from '../../evidence/witnessing.ts'
 import { repeatable } from '../../input/repeatable.ts'
 import { columns, flexible } from '../../output/formats.ts'
 
-type Flags = { checkpoint: string[]; otherLogs: boolean; keys?: string }
+type Flags = { checkpoint: string[]; otherLogs: boolean; keys?: string; policy?: string }
 
 export function toCommand(context: CliContext): Command {
   return new Command('verify')
     .description(
       'Verify on this machine that the log is unchanged: every entry, every signature, every checkpoint.\n' +
-        'Exit 0 if it is valid, else 10 with the first invalid entry. A log that was truncated, or reset to an earlier\n' +
-        'state, is detected with a checkpoint from outside the gateway.',
+        'Exit 0 if it is valid, else 10 with the first invalid entry. Exit 11 if an export is valid, but only by its own\n' +
+        'keys: name others with --keys. A log that was truncated, or reset to an earlier state, is detected with a\n' +
+        'checkpoint from outside the gateway.',
     )
     .argument('[dir]', "an export, which needs no gateway; default: the gateway's log")
     .addOption(repeatable(new Option('--checkpoint <file>', 'checkpoints from outside the gateway; repeatable')))
     .option('--other-logs', 'the files also contain checkpoints of other tenants', false)
     .option(...KEYS_OPTION)
+    .option(...POLICY_OPTION)
     .addHelpText('after', '\nExample:\n  aigw audit verify --checkpoint kept.note --keys aigw-keys.json')
     .action((folder: string | undefined, flags: Flags) => verifyAudit(context, folder, flags))
 }
@@ -42,33 +46,69 @@ const CHECKED_VIEW = {
 async function verifyAudit(context: CliContext, folder: string | undefined, flags: Flags): Promise<void> {
   const output = await context.output()
   output.assertShowable(CHECKED_VIEW)
-  const checked =
+  const { checked, from } =
     folder === undefined ? await verifyGateway(context, flags) : await verifyFolder(context, folder, flags)
   await output.list(checked.map(toRow), CHECKED_VIEW)
   assertValid(checked)
   if (flags.checkpoint.length === 0) {
     await context.note('note: without --checkpoint, a truncated log, or one reset to an earlier state, is not detected')
   }
+  if (from === 'export') {
+    throw new CliError(EXIT.ownKeys, `the export is ${OWN_KEYS}`, {
+      code: 'KEYS_OF_THE_EXPORT',
+      hints: ['Anyone can make such an export. Name keys from another source:  --keys FILE'],
+    })
+  }
 }
 
-async function verifyGateway(context: CliContext, { keys: keyFile, ...flags }: Flags): Promise<CheckedChain[]> {
+type Verified = { checked: CheckedChain[]; from: TrustedKeys['from'] }
+
+async function verifyGateway(context: CliContext, { keys: keyFile, ...flags }: Flags): Promise<Verified> {
+  const memory = await openMemory(context)
+  const policy = await readPolicy(flags.policy)
   const source = await openGateway(context)
   // Requests the sizes of the chains before the keys, so that the keys include every key that signed an entry.
   const trusted = await getTrustedKeys(context, keyFile)
   await noteTrust(context, trusted)
+  const { tenantId, latest: current = [] } = source
+  await compareWithMemory(context, memory, { trusted, current, tenantId })
   const outside = await readCheckpointFiles(context, flags.checkpoint, trusted)
   assertKnown(source, outside, flags)
-  return checkEvidence(context, source, { trusted, outside })
+  const witnessing = policy && new Witnessing(policy, trusted.keys)
+  const checked = await checkEvidence(context, source, { trusted, outside, ...onCheckpointOf(witnessing) })
+  await noteWitnessing(context, source, witnessing)
+  return { checked, from: trusted.from }
 }
 
-async function verifyFolder(context: CliContext, folder: string, { keys: keyFile, ...flags }: Flags) {
+async function verifyFolder(
+  context: CliContext,
+  folder: string,
+  { keys: keyFile, ...flags }: Flags,
+): Promise<Verified> {
+  const policy = await readPolicy(flags.policy)
   const { source, trusted, onRow, assertEnd } = await openExport(folder, await readGivenKeys(keyFile))
   await noteTrust(context, trusted)
   const outside = await readCheckpointFiles(context, flags.checkpoint, trusted)
   assertKnown(source, outside, flags)
-  const checked = await checkEvidence(context, source, { trusted, outside, onRow })
+  const witnessing = policy && new Witnessing(policy, trusted.keys)
+  const checked = await checkEvidence(context, source, { trusted, outside, onRow, ...onCheckpointOf(witnessing) })
   if (checked.every(({ ok }) => ok)) await assertEnd(checked)
-  return checked
+  await noteWitnessing(context, source, witnessing)
+  return { checked, from: trusted.from }
+}
+
+const onCheckpointOf = (witnessing: Witnessing | undefined) =>
+  witnessing && { onCheckpoint: (checkpoint: CheckpointNote) => witnessing.add(checkpoint) }
+
+/** Throws an error with exit code 10 if a chain lacks the cosignatures that the policy demands. */
+async function noteWitnessing(
+  context: CliContext,
+  { heads }: EvidenceSource,
+  witnessing: Witnessing | undefined,
+): Promise<void> {
+  if (witnessing === undefined) return
+  witnessing.assertCosigned(heads)
+  await context.note(`note: ${witnessing.coverage(heads)}`)
 }
 
 /**

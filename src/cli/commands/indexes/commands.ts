@@ -41,6 +41,13 @@ const OWNERS: Field[] = [
   }),
 ]
 
+const ACCESS: Record<Index['indexAccess'], true> = { read: true, write: true }
+
+/** The flag that sets whether readers are allowed to change documents. */
+const access = field('indexAccess', '--index-access <level>', 'read: keys of readers may never change documents', {
+  choices: Object.keys(ACCESS),
+})
+
 export const commands = {
   create: createVerb(INDEXES, {
     description: 'Create a knowledge base. The name has 3 to 50 of a-z, 0-9 and dashes.',
@@ -48,6 +55,7 @@ export const commands = {
       { member: 'name', flag: '<name>', help: 'name for chat and search' },
       { ...description, help: 'its contents' },
       ...OWNERS,
+      access,
     ],
     toComparable: (index: Partial<Index>) => ({
       ...index,
@@ -75,6 +83,7 @@ export const commands = {
         conflicts: ['user', 'group'],
         sets: { assignedUser: null, assignedGroup: null },
       }),
+      access,
     ],
   }),
   delete: deleteVerb(INDEXES, {

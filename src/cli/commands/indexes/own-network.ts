@@ -1,42 +1,36 @@
 /** Prevents redirects from public sites into the user's own network. */
 import { lookup as lookupName } from 'node:dns'
-import { BlockList, isIP, isIPv6, type LookupFunction } from 'node:net'
+import { isIP, type LookupFunction } from 'node:net'
+import { type Reach, reachOfAddress, withoutNat64 } from '../../../shared/address-reach.ts'
 
-/** Thrown for a redirect from a public site into the user's own network. */
+/** Thrown for a redirect from a public site into the user's own network, and for a special address. */
 export class OwnNetworkRefused extends Error {
   override name = 'OwnNetworkRefused'
+
+  constructor(host: string, reach: 'private' | 'special') {
+    super(reach === 'private' ? `${host}, which is in your own network` : `${host}, which has a reserved address`)
+  }
 }
 
-/** The addresses that are not public: private, loopback, link-local and special addresses (RFC 6890). */
-const OWN = new BlockList()
-for (const subnet of [
-  ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12', '192.0.0.0/24'],
-  ...['192.168.0.0/16', '198.18.0.0/15', '224.0.0.0/4', '240.0.0.0/4', '::/127', 'fc00::/7', 'fe80::/9', 'ff00::/8'],
-  // The NAT64 (RFC 6052) and 6to4 (RFC 3056) addresses of the IPv4 networks above.
-  ...['64:ff9b::/104', '64:ff9b::a00:0/104', '64:ff9b::7f00:0/104', '64:ff9b::a9fe:0/112', '64:ff9b::ac10:0/108'],
-  ...['64:ff9b::c0a8:0/112', '64:ff9b:1::/48', '2002:a00::/24', '2002:7f00::/24', '2002:a9fe::/32', '2002:ac10::/28'],
-  '2002:c0a8::/32',
-]) {
-  const [address = '', prefix] = subnet.split('/')
-  OWN.addSubnet(address, Number(prefix), isIPv6(address) ? 'ipv6' : 'ipv4')
-}
-
-const isOwn = (address: string): boolean => OWN.check(address, isIPv6(address) ? 'ipv6' : 'ipv4')
+const reachOf = (address: string): Reach => reachOfAddress(withoutNat64(address))
 
 /** Resolves and checks the hosts of one download. Each connection uses exactly the address that was checked. */
 export type Dialling = { lookup: LookupFunction; check(hostname: string): void }
 
 /**
- * If the first host is in the user's own network, redirects to any host are allowed. Otherwise, only redirects to
- * public hosts are allowed. Call `check` for IP addresses, because `lookup` is not called for them.
+ * If all addresses of the first host are in the user's own network, redirects to any host are allowed. Otherwise, only
+ * redirects to public hosts are allowed. Special addresses, such as metadata services, are never allowed. Call `check`
+ * for IP addresses, because `lookup` is not called for them.
  * @param resolve resolves host names like dns.lookup
  */
 export function createDialling(resolve: typeof lookupName = lookupName): Dialling {
   let mayOwn: boolean | undefined
   const admit = (host: string, addresses: readonly string[]) => {
-    const isPrivate = addresses.some(isOwn)
-    mayOwn ??= isPrivate
-    if (isPrivate && !mayOwn) throw new OwnNetworkRefused(host)
+    const reaches = addresses.map(reachOf)
+    // Otherwise, a public site whose name has one private address could redirect to any address of the network.
+    mayOwn ??= reaches.every((reach) => reach === 'private')
+    if (reaches.includes('special')) throw new OwnNetworkRefused(host, 'special')
+    if (reaches.includes('private') && !mayOwn) throw new OwnNetworkRefused(host, 'private')
   }
   return {
     check(hostname) {

@@ -19,6 +19,7 @@ const MEMBERS: Record<keyof Index, true> = {
   userId: true,
   assignedUser: true,
   assignedGroup: true,
+  indexAccess: true,
 }
 
 const shared = {
@@ -48,7 +49,12 @@ export const INDEXES: Described<Index> = {
     ...shared,
     columns: columns(
       { ID: 'id', NAME: 'name', DESCRIPTION: 'description', TYPE: 'type', USER: 'assignedUser.email' },
-      { GROUP: 'assignedGroup.name', DOCUMENTS: 'documentCount', 'EMBEDDED PASSAGES': 'embedding.embedded' },
+      {
+        GROUP: 'assignedGroup.name',
+        'INDEX ACCESS': 'indexAccess',
+        DOCUMENTS: 'documentCount',
+        'EMBEDDED PASSAGES': 'embedding.embedded',
+      },
       { OF: 'embedding.passages', 'EMBEDDING MODEL': 'embedding.model', 'SEARCHED WITH': 'embedding.searchedWith' },
       { CREATED: 'createdAt', UPDATED: 'updatedAt' },
     ),

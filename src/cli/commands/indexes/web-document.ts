@@ -55,8 +55,8 @@ export async function fetchDocument(
   } catch (error) {
     if (signal.aborted) throw signal.reason
     if (error instanceof OwnNetworkRefused) {
-      throw usageError(`${address} leads to ${error.message}, which is in your own network`, [
-        'If the document is there, add it with that address.',
+      throw usageError(`${address} leads to ${error.message}`, [
+        'If the document is in your own network, add it with its address there.',
       ])
     }
     throw error instanceof CliError ? error : unavailable(address, reasonOf(error), error)

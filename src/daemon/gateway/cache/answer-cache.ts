@@ -6,6 +6,7 @@ import type { CacheEntryRow } from '../../platform/db/tables.ts'
 import type { Log } from '../../platform/log.ts'
 import { createPacer, runInSlices } from '../../platform/pacing.ts'
 import { type MasterKey, openSecret, type SealedLocation, sealSecret } from '../../platform/secrets/seal.ts'
+import type { SealedColumn } from '../../platform/secrets/sealed-column.ts'
 import { writingJson } from '../../platform/text/json-writer.ts'
 import type { CacheConfig } from '../config.ts'
 import type { CachedAnswer } from './cached-answer.ts'
@@ -94,6 +95,14 @@ const PURGED_ROWS = 200
 export async function purgeCache({ db, clock }: Pick<AnswerCacheDeps, 'db' | 'clock'>): Promise<void> {
   const now = isoTime(clock.now())
   while ((await deleteExpiredEntries(db, now, PURGED_ROWS)) === PURGED_ROWS);
+}
+
+/** The column of cached answers, for a rotation of the master key. */
+export const CACHED_ANSWER_COLUMN: SealedColumn = {
+  table: 'cache_entries',
+  column: 'sealed',
+  key: ['tenant_id', 'id'],
+  locationOf: ({ tenant_id = '', id = '' }) => locationOf(tenant_id, id),
 }
 
 const locationOf = (tenant: string, row: string): SealedLocation => ({

@@ -1,4 +1,5 @@
 import { GatewayError, invalidField } from '../../../shared/errors.ts'
+import { suggestion } from '../../../shared/nearest-name.ts'
 import {
   MAX_TOKENS_DEFAULT,
   MAX_TOKENS_LIMIT,
@@ -76,18 +77,28 @@ const changeOf = (field: string, asked: number | undefined, used: number | undef
   asked === undefined || used === undefined || asked === used ? NONE : [{ field, asked, used, why: 'gateway' }]
 
 const NONE: readonly never[] = []
-const MEMBERS = new Set(Object.keys(ChatRequest.shape))
+const MEMBER_NAMES = Object.keys(ChatRequest.shape)
+const MEMBERS: ReadonlySet<string> = new Set(MEMBER_NAMES)
 const SHOWN = { members: 50, chars: 100 } as const
 
-/** The members of the body that this endpoint does not have. */
+/**
+ * The members of the body that this endpoint does not have. Members of other interfaces, such as `top_p`, are reported.
+ * A misspelt member of this endpoint is rejected: without `smltp_policy` or `prompt_shield`, a request would run under
+ * other rules than its author wanted.
+ * @throws VALIDATION_ERROR
+ */
 function unknownIn(request: object): readonly Dropped[] {
   let unknown: Dropped[] | undefined
   for (const name in request) {
     if (MEMBERS.has(name)) continue
     unknown ??= []
-    unknown.push({ field: name.slice(0, SHOWN.chars), why: 'gateway' })
+    if (unknown.length === SHOWN.members) break
+    const field = name.slice(0, SHOWN.chars)
+    const meant = suggestion(field, MEMBER_NAMES)
+    if (meant !== '') throw invalidField(field, `Unknown member "${field}"${meant}`)
+    unknown.push({ field, why: 'gateway' })
   }
-  return unknown?.slice(0, SHOWN.members) ?? NONE
+  return unknown ?? NONE
 }
 
 function toConversation(request: ChatRequest): Conversation {

@@ -8,6 +8,7 @@ import type { IdempotencyResultRow } from '../../platform/db/tables.ts'
 import { RequestAborted } from '../../platform/http/request-aborted.ts'
 import { type Reply, type RequestContext, reply } from '../../platform/http/route.ts'
 import { type MasterKey, openSecret, type SealedLocation, sealSecret } from '../../platform/secrets/seal.ts'
+import type { SealedColumn } from '../../platform/secrets/sealed-column.ts'
 import { ClaimLostError } from '../../records/ledger/records.ts'
 import { type Claim, type ClaimRow, type ClaimsDeps, createClaims } from './claims.ts'
 import { deleteExpiredResults, findResult, type ResultScope, type StoredResult } from './results.ts'
@@ -232,6 +233,16 @@ function keyOf({ request }: RequestContext): string | undefined {
     `The Idempotency-Key header must be 1 to ${IDEMPOTENCY_KEY_CHARS} visible ASCII characters.`,
     key,
   )
+}
+
+/** The column of stored answers for repeats, for a rotation of the master key. */
+export const STORED_REPLAY_COLUMN: SealedColumn = {
+  table: 'idempotency_results',
+  column: 'body',
+  key: ['tenant_id', 'api_key_id', 'route', 'idempotency_key'],
+  flag: 'is_sealed',
+  locationOf: ({ tenant_id = '', api_key_id = '', route = '', idempotency_key = '' }) =>
+    locationOf({ tenantId: tenant_id, apiKeyId: api_key_id, route, idempotencyKey: idempotency_key }),
 }
 
 const locationOf = ({ tenantId, apiKeyId, route, idempotencyKey }: ResultScope): SealedLocation => ({

@@ -4,16 +4,18 @@ import { GatewayError, invalidField } from '../../../shared/errors.ts'
 import { GROUP_LIST_USERS } from '../../../shared/spec-limits.ts'
 import type { GROUP_SORTS, UserReference } from '../../../shared/wire/groups.ts'
 import type { Db } from '../../platform/db/db.ts'
+import { requireDistinctName } from '../../platform/db/distinct-name.ts'
 import { engineOf } from '../../platform/db/engine.ts'
 import { insertRows } from '../../platform/db/insert-rows.ts'
 import { contains, type Page, pageOf } from '../../platform/db/list-page.ts'
 import type { Tables } from '../../platform/db/tables.ts'
+import { skeletonOf } from '../../platform/text/skeleton.ts'
 
 // Changes to members and users run inside a `change`. `change` serialises all changes of a tenant. Otherwise a user
 // could be added to a group while the user is being deleted. The membership would then be deleted, but still be counted
 // in user_count.
 
-export type GroupRow = Tables['groups']
+export type GroupRow = Omit<Tables['groups'], 'name_skeleton'>
 export type GroupWithMembers = GroupRow & { members: UserReference[] }
 
 export type GroupFilter = Page & {
@@ -28,16 +30,19 @@ export type GroupFilter = Page & {
  * GROUP_NAME_EXISTS
  */
 export async function insertGroup(db: Db, group: GroupRow): Promise<void> {
+  await requireDistinctName(db, 'groups', { tenantId: group.tenant_id, ...group })
   const { numInsertedOrUpdatedRows } = await db
     .insertInto('groups')
-    .values(group)
+    .values({ ...group, name_skeleton: skeletonOf(group.name) })
     .onConflict((conflict) => conflict.columns(['tenant_id', 'name']).doNothing())
     .executeTakeFirstOrThrow()
   if (numInsertedOrUpdatedRows === 0n) throw nameExists(group.name)
 }
 
 /** @throws GROUP_NAME_EXISTS */
-export async function updateGroup(tx: Db, { tenant_id, id, ...columns }: GroupRow): Promise<void> {
+export async function updateGroup(tx: Db, { tenant_id, id, ...rest }: GroupRow): Promise<void> {
+  const columns = { ...rest, name_skeleton: skeletonOf(rest.name) }
+  await requireDistinctName(tx, 'groups', { tenantId: tenant_id, id, name: rest.name })
   try {
     await tx.updateTable('groups').set(columns).where('tenant_id', '=', tenant_id).where('id', '=', id).execute()
   } catch (cause) {

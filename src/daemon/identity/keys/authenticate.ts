@@ -1,10 +1,11 @@
 import { GatewayError } from '../../../shared/errors.ts'
 import { secretHash as hashOf } from '../../../shared/ids.ts'
 import { mayUse } from '../../../shared/permissions.ts'
+import { REJECTED_KEYS } from '../../../shared/spec-limits.ts'
 import type { Clock } from '../../../shared/time.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { createFreshCache } from '../../platform/db/fresh-cache.ts'
-import { createAddressRate } from '../../platform/http/address-rate.ts'
+import { type CountRejection, createAddressRate } from '../../platform/http/address-rate.ts'
 import type { Caller } from '../../platform/http/caller.ts'
 import {
   type AddressList,
@@ -22,8 +23,6 @@ export const KEY_CACHE_MS = 2_000
 const KEYS_CACHED = 10_000
 /** Maximum number of rejected keys to cache. A client that retries with a wrong key uses only one entry. */
 const REJECTED_KEYS_CACHED = 1_000
-/** Maximum number of lookups of rejected keys per client address. */
-export const REJECTED_KEYS = { perMinute: 600, addresses: 10_000 } as const
 
 export type Authenticator = {
   /**
@@ -56,6 +55,8 @@ export type AuthenticatorOptions = {
    * default.
    */
   trustedProxies?: readonly string[] | undefined
+  /** Called for each request with an unknown or malformed key. */
+  countRejection?: CountRejection | undefined
 }
 
 /** The cache entry of a key. `allowedFrom` is undefined if every address is allowed. */
@@ -65,7 +66,12 @@ type KnownKey = { caller: Caller; expiresAtMs: number; allowedFrom: AddressList 
  * Looks up keys by their SHA-256 and caches them for KEY_CACHE_MS. This time is the documented maximum delay of a
  * revocation.
  */
-export function createAuthenticator({ db, clock, trustedProxies = [] }: AuthenticatorOptions): Authenticator {
+export function createAuthenticator({
+  db,
+  clock,
+  trustedProxies = [],
+  countRejection = () => {},
+}: AuthenticatorOptions): Authenticator {
   const proxies = createAddressList(trustedProxies)
   const keys = createFreshCache<KnownKey>({
     clock,
@@ -86,8 +92,36 @@ export function createAuthenticator({ db, clock, trustedProxies = [] }: Authenti
     try {
       return await loading
     } catch (error) {
-      if (error instanceof GatewayError) rejected.refuses(clientAddress(request, proxies))
+      if (error instanceof GatewayError) {
+        const address = clientAddress(request, proxies)
+        rejected.refuses(address)
+        countRejection(address)
+      }
       throw error
+    }
+  }
+
+  /** Looks up a key. A cached rejection needs no lookup, so it counts for the event but not for the limit. */
+  function lookUp(name: string, request: ClientRequest): KnownKey | Promise<KnownKey> {
+    try {
+      return keys.of(name)
+    } catch (error) {
+      countRejection(clientAddress(request, proxies))
+      throw error
+    }
+  }
+
+  /** @throws UNAUTHORIZED, or RATE_LIMIT_EXCEEDED if the key is malformed and the address has sent too many */
+  function nameOf(request: ClientRequest): string {
+    try {
+      return hashOf(presentedKey(request.headers))
+    } catch (error) {
+      // A request without a key tries no key, so it is not counted.
+      if (!hasKey(request.headers)) throw error
+      const address = clientAddress(request, proxies)
+      countRejection(address)
+      const retryAfterSeconds = rejected.refuses(address)
+      throw retryAfterSeconds === undefined ? error : tooManyRejected(retryAfterSeconds)
     }
   }
 
@@ -102,11 +136,11 @@ export function createAuthenticator({ db, clock, trustedProxies = [] }: Authenti
 
   return {
     authenticate(request) {
-      const name = hashOf(presentedKey(request.headers))
+      const name = nameOf(request)
       // Keys that were accepted before still work, because many clients may share an address.
       const retryAfterSeconds = keys.knows(name) ? undefined : rejected.wouldRefuse(clientAddress(request, proxies))
       if (retryAfterSeconds !== undefined) throw tooManyRejected(retryAfterSeconds)
-      const key = keys.of(name)
+      const key = lookUp(name, request)
       return key instanceof Promise
         ? lookedUp(key, request).then((found) => admit(found, request))
         : admit(key, request)
@@ -153,6 +187,9 @@ function presentedKey({
   }
   return key
 }
+
+const hasKey = (headers: ClientRequest['headers']): boolean =>
+  (headers.authorization ?? headers['x-api-key'] ?? headers['x-goog-api-key']) !== undefined
 
 /** Returns the bearer token (RFC 6750 §2.1). The name of the scheme is case-insensitive. */
 function bearerToken(authorization: string | undefined): string {
@@ -204,7 +241,9 @@ const unauthorized = (message: string) => new GatewayError('UNAUTHORIZED', messa
 const unknown = () =>
   unauthorized('The API key is unknown or revoked. Check the key, or ask an administrator for a new one.')
 const tooManyRejected = (retryAfterSeconds: number) =>
-  new GatewayError('RATE_LIMIT_EXCEEDED', 'Too many unknown API keys were sent from your address. Retry later.', {
-    retryAfterSeconds,
-  })
+  new GatewayError(
+    'RATE_LIMIT_EXCEEDED',
+    'Too many unknown or malformed API keys were sent from your address. Retry later.',
+    { retryAfterSeconds },
+  )
 const expired = () => unauthorized('The API key has expired. Ask an administrator to extend it or to create a new one.')

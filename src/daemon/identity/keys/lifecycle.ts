@@ -12,7 +12,15 @@ import { changesIn } from '../../platform/http/read-only.ts'
 import { idOf } from '../../platform/http/route.ts'
 import { type Activity, type Actor, type Change, type ChangeDeps, change } from '../../records/audit/change.ts'
 import { rightsOfKey } from './rights.ts'
-import { changedSettings, readSettings, type StoredSettings, withPolicyIds, writeSettings } from './settings.ts'
+import {
+  changedSettings,
+  type KnownPolicy,
+  readSettings,
+  requireShieldPolicies,
+  type StoredSettings,
+  withPolicyIds,
+  writeSettings,
+} from './settings.ts'
 import { findKey, findOtherKeysOfAdministrators, findOwner, insertKey, type OwnedKey, updateKey } from './store.ts'
 import { toApiKey } from './view.ts'
 
@@ -21,7 +29,9 @@ export type KeyDeps = ChangeDeps & {
    * Returns a function that checks whether a policy exists. This function is called inside the change, so that a policy
    * cannot be deleted while it is being assigned to a key.
    */
-  knownPolicies(tx: Db, tenantId: string): Promise<(policyId: string) => boolean>
+  knownPolicies(tx: Db, tenantId: string): Promise<KnownPolicy>
+  /** The same for prompt shield policies. */
+  knownShieldPolicies(tx: Db, tenantId: string): Promise<KnownPolicy>
 }
 
 /** A key and its secret. The secret is returned only once. */
@@ -43,6 +53,7 @@ export function createKey(
     const ownerId = userId ?? caller.userId
     requireMayActFor(caller, ownerId, ' To create a key for yourself, omit userId.')
     const settings = withPolicyIds(given, await deps.knownPolicies(tx, caller.tenantId))
+    requireShieldPolicies(settings, await deps.knownShieldPolicies(tx, caller.tenantId))
     const found = await findOwner(tx, caller.tenantId, ownerId)
     if (!found) throw invalidField('userId', `There is no active user with the id "${ownerId}".`, ownerId)
     const rights = rightsOfKey({ settings, grantedLevels: null }, found.rights)
@@ -93,6 +104,7 @@ export function changeKey(
       changedSettings(stored.settings, changes),
       await deps.knownPolicies(tx, caller.tenantId),
     )
+    requireShieldPolicies(settings, await deps.knownShieldPolicies(tx, caller.tenantId), stored.settings)
     let { grantedLevels } = stored
     // If the request grants `adminAccess` again, the owner's current levels apply.
     if (adminAccess !== undefined) grantedLevels = null

@@ -46,11 +46,14 @@ export function changedSettings(
 const withoutUnset = (fields: object = {}): object =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
 
+/** Whether a tenant has a policy with this id, custom or built-in. */
+export type KnownPolicy = (id: string) => boolean
+
 /**
  * Returns `settings` with the ids of policies. The input may contain names or ids, in upper or lower case.
  * @throws VALIDATION_ERROR for an unknown policy, and for a default policy that the key is not allowed to use.
  */
-export function withPolicyIds(settings: KeySettings, isKnown: (id: string) => boolean): KeySettings {
+export function withPolicyIds(settings: KeySettings, isKnown: KnownPolicy): KeySettings {
   const idOf = (field: string, name: string): string => {
     const id = toPolicyId(name)
     if (!isKnown(id))
@@ -73,4 +76,25 @@ export function withPolicyIds(settings: KeySettings, isKnown: (id: string) => bo
     )
   }
   return { ...settings, allowedSMLTPPolicies, defaultSMLTPPolicy }
+}
+
+/**
+ * Checks that the tenant has the prompt shield policies of a key. A policy that the key already names may have been
+ * deleted, so it is not checked: other settings of the key can still be changed.
+ * @throws VALIDATION_ERROR
+ */
+export function requireShieldPolicies(settings: KeySettings, isKnown: KnownPolicy, before?: KeySettings): void {
+  const unknown = (named: readonly (string | null)[], known: readonly (string | null)[] = []) =>
+    named.find((name) => name !== null && !known.includes(name) && !isKnown(toPolicyId(name)))
+  for (const [field, name] of [
+    ['promptShieldPolicyId', unknown([settings.promptShieldPolicyId], before && [before.promptShieldPolicyId])],
+    ['allowedPromptShieldPolicies', unknown(settings.allowedPromptShieldPolicies, before?.allowedPromptShieldPolicies)],
+  ] as const) {
+    if (name === undefined) continue
+    throw invalidField(
+      field,
+      `There is no prompt shield policy "${name}". GET /api/admin/prompt-shield-policies lists all of them.`,
+      name,
+    )
+  }
 }

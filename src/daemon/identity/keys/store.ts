@@ -6,15 +6,17 @@ import type { UserReference } from '../../../shared/wire/groups.ts'
 import type { KEY_SORTS } from '../../../shared/wire/keys.ts'
 import type { License } from '../../../shared/wire/users.ts'
 import type { Db } from '../../platform/db/db.ts'
+import { requireDistinctName } from '../../platform/db/distinct-name.ts'
 import { contains, type Page, pageOf, toSearchText } from '../../platform/db/list-page.ts'
 import type { Tables } from '../../platform/db/tables.ts'
+import { skeletonOf } from '../../platform/text/skeleton.ts'
 import { roleRightsOf } from '../roles/store.ts'
 import { toUsageByModel } from '../users/usage-by-model.ts'
 
 export type KeyRow = Tables['api_keys']
 
 /** The columns of a key that responses may contain. */
-export type KeyFacts = Omit<KeyRow, 'secret_hash' | 'search_text'>
+export type KeyFacts = Omit<KeyRow, 'secret_hash' | 'search_text' | 'name_skeleton'>
 
 /** A key and its owner. */
 export type OwnedKey = {
@@ -38,10 +40,11 @@ export type PresentedKey = {
  * Inserts a key. `secret_hash` is the SHA-256 of the whole key, hex. `settings` is the output of `writeSettings`, or
  * `{}` for all defaults.
  */
-export async function insertKey(db: Db, key: Omit<KeyRow, 'search_text'>): Promise<void> {
+export async function insertKey(db: Db, key: Omit<KeyRow, 'search_text' | 'name_skeleton'>): Promise<void> {
+  await requireDistinctName(db, 'api_keys', { tenantId: key.tenant_id, ...key })
   await db
     .insertInto('api_keys')
-    .values({ ...key, search_text: toSearchText(key.name) })
+    .values({ ...key, search_text: toSearchText(key.name), name_skeleton: skeletonOf(key.name) })
     .execute()
 }
 
@@ -118,9 +121,14 @@ export async function updateKey(
   id: string,
   changes: Partial<Pick<KeyRow, 'name' | 'secret_hash' | 'settings' | 'expires_at' | 'revoked_at' | 'updated_at'>>,
 ): Promise<void> {
+  const { name } = changes
+  if (name !== undefined) await requireDistinctName(db, 'api_keys', { tenantId, id, name })
   await db
     .updateTable('api_keys')
-    .set({ ...changes, ...(changes.name !== undefined && { search_text: toSearchText(changes.name) }) })
+    .set({
+      ...changes,
+      ...(name !== undefined && { search_text: toSearchText(name), name_skeleton: skeletonOf(name) }),
+    })
     .where('tenant_id', '=', tenantId)
     .where('id', '=', id)
     .execute()

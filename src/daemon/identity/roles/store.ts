@@ -4,11 +4,13 @@ import { GatewayError } from '../../../shared/errors.ts'
 import type { Permission, RoleRights, SystemRole } from '../../../shared/permissions.ts'
 import type { ROLE_SORTS } from '../../../shared/wire/roles.ts'
 import type { Db } from '../../platform/db/db.ts'
+import { requireDistinctName } from '../../platform/db/distinct-name.ts'
 import { engineOf } from '../../platform/db/engine.ts'
 import { contains, type Page, pageOf } from '../../platform/db/list-page.ts'
 import type { Tables } from '../../platform/db/tables.ts'
+import { skeletonOf } from '../../platform/text/skeleton.ts'
 
-export type RoleRow = Tables['roles']
+export type RoleRow = Omit<Tables['roles'], 'name_skeleton'>
 
 /** A role, the number of its users, and its creator. The creator is null if that user was deleted. */
 export type RoleView = RoleRow & { user_count: number; creator_name: string | null; creator_email: string | null }
@@ -50,9 +52,10 @@ export const toRightsColumns = (rights: RoleRights) => ({
  * ROLE_NAME_EXISTS
  */
 export async function insertRole(db: Db, role: RoleRow): Promise<void> {
+  await requireDistinctName(db, 'roles', { tenantId: role.tenant_id, id: role.id, name: role.display_name })
   const { numInsertedOrUpdatedRows } = await db
     .insertInto('roles')
-    .values(role)
+    .values({ ...role, name_skeleton: skeletonOf(role.display_name) })
     .onConflict((conflict) => conflict.columns(['tenant_id', 'name']).doNothing())
     .executeTakeFirstOrThrow()
   if (numInsertedOrUpdatedRows === 0n) {
@@ -86,7 +89,9 @@ const holders = (db: Db, tenantId: string, id: string) =>
     .where('ur.tenant_id', '=', tenantId)
     .where('ur.role_id', '=', id)
 
-export async function updateRole(tx: Db, { tenant_id, id, ...columns }: RoleRow): Promise<void> {
+export async function updateRole(tx: Db, { tenant_id, id, ...rest }: RoleRow): Promise<void> {
+  await requireDistinctName(tx, 'roles', { tenantId: tenant_id, id, name: rest.display_name })
+  const columns = { ...rest, name_skeleton: skeletonOf(rest.display_name) }
   await tx.updateTable('roles').set(columns).where('tenant_id', '=', tenant_id).where('id', '=', id).execute()
 }
 

@@ -2,6 +2,7 @@ import { newId } from '../../../shared/ids.ts'
 import { LEVELS, rightsOf, SECTIONS, SYSTEM_ROLES, type SystemRole } from '../../../shared/permissions.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { toSearchText } from '../../platform/db/list-page.ts'
+import { skeletonOf } from '../../platform/text/skeleton.ts'
 
 const WORDS: Record<SystemRole, { displayName: string; description: string }> = {
   admin: { displayName: 'Administrator', description: 'May see and change everything in this tenant' },
@@ -33,6 +34,7 @@ export async function insertSystemRoles(db: Db, tenantId: string, now: string): 
         can_interact_with_ai: canInteractWithAI ? 1 : 0,
         can_use_chat: canUseChat ? 1 : 0,
         search_text: toSearchText(name, displayName, description),
+        name_skeleton: skeletonOf(displayName),
         created_by: null,
         created_at: now,
         updated_at: now,

@@ -5,6 +5,7 @@ import { type Clock, isoTime } from '../../../shared/time.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { engineOf } from '../../platform/db/engine.ts'
 import { toSearchText } from '../../platform/db/list-page.ts'
+import { skeletonOf } from '../../platform/text/skeleton.ts'
 import { insertKey } from '../keys/store.ts'
 import { insertSystemRoles } from '../roles/system-roles.ts'
 import { NO_USAGE_BY_MODEL } from '../users/usage-by-model.ts'
@@ -108,6 +109,7 @@ async function ensureOwner(tx: Db, now: string): Promise<Owner> {
         created_at: now,
         updated_at: now,
         search_text: toSearchText(name),
+        name_skeleton: skeletonOf(name),
       })
       .execute()
     await insertSystemRoles(tx, tenantId, now)
@@ -137,6 +139,7 @@ async function ensureOwner(tx: Db, now: string): Promise<Owner> {
         is_verified: 1,
         setup_completed: 1,
         search_text: toSearchText('Administrator', 'admin@localhost', 'admin'),
+        name_skeleton: skeletonOf('Administrator'),
         ...NO_USAGE_BY_MODEL,
       })
       .execute()

@@ -11,6 +11,7 @@ import {
   ListTenantsQuery,
   ListTenantsResponse,
   ShowTenantResponse,
+  TENANT_READ_ONLY,
   type Tenant,
   TenantResponse,
   UpdateTenantRequest,
@@ -19,6 +20,7 @@ import type { Db } from '../../platform/db/db.ts'
 import { toPagination, toSearchText } from '../../platform/db/list-page.ts'
 import { lockTenant } from '../../platform/db/tenant-lock.ts'
 import type { Caller } from '../../platform/http/caller.ts'
+import { changesIn } from '../../platform/http/read-only.ts'
 import { idOf, type Route, reply, route } from '../../platform/http/route.ts'
 import { type Activity, type Change, type ChangeDeps, change } from '../../records/audit/change.ts'
 import { toApiKey } from '../keys/view.ts'
@@ -159,7 +161,7 @@ export function tenantRoutes(deps: ChangeDeps): Route[] {
         const tenant = await change(deps, context, async ({ tx, record }) => {
           await lockTenant(tx, tenantId)
           const before = await getTenant(tx, tenantId)
-          const { name = before.name, status = before.status } = body
+          const { name = before.name, status = before.status } = changesIn(body, TENANT_READ_ONLY, toTenant(before))
           const after = { ...before, name, status, updated_at: isoTime(clock.now()) }
           await updateTenant(tx, after)
           await recordInBoth(record, caller, {

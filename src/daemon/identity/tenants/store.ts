@@ -2,11 +2,13 @@
 import { GatewayError } from '../../../shared/errors.ts'
 import type { TENANT_SORTS } from '../../../shared/wire/tenants.ts'
 import type { Db } from '../../platform/db/db.ts'
+import { requireDistinctTenantName } from '../../platform/db/distinct-name.ts'
 import { engineOf } from '../../platform/db/engine.ts'
 import { contains, type Page, pageOf, toSearchText } from '../../platform/db/list-page.ts'
 import type { Tables } from '../../platform/db/tables.ts'
+import { skeletonOf } from '../../platform/text/skeleton.ts'
 
-export type TenantRow = Omit<Tables['tenants'], 'search_text'>
+export type TenantRow = Omit<Tables['tenants'], 'search_text' | 'name_skeleton'>
 
 /** A tenant and its number of users. */
 export type CountedTenant = TenantRow & { user_count: number }
@@ -25,9 +27,10 @@ const SORT_COLUMNS = { createdAt: 'created_at', updatedAt: 'updated_at', name: '
  * TENANT_NAME_EXISTS
  */
 export async function insertTenant(db: Db, tenant: TenantRow): Promise<void> {
+  await requireDistinctTenantName(db, tenant)
   const { numInsertedOrUpdatedRows } = await db
     .insertInto('tenants')
-    .values({ ...tenant, search_text: toSearchText(tenant.name) })
+    .values({ ...tenant, search_text: toSearchText(tenant.name), name_skeleton: skeletonOf(tenant.name) })
     .onConflict((conflict) => conflict.column('name').doNothing())
     .executeTakeFirstOrThrow()
   if (numInsertedOrUpdatedRows === 0n) throw nameExists(tenant.name)
@@ -38,10 +41,11 @@ export async function insertTenant(db: Db, tenant: TenantRow): Promise<void> {
  * transaction.
  */
 export async function updateTenant(db: Db, { id, name, status, updated_at }: TenantRow): Promise<void> {
+  await requireDistinctTenantName(db, { id, name })
   try {
     await db
       .updateTable('tenants')
-      .set({ name, status, updated_at, search_text: toSearchText(name) })
+      .set({ name, status, updated_at, search_text: toSearchText(name), name_skeleton: skeletonOf(name) })
       .where('id', '=', id)
       .execute()
   } catch (error) {

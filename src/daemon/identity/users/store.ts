@@ -1,11 +1,13 @@
 // SQL of users.
 import { type ErrorCode, GatewayError, invalidField } from '../../../shared/errors.ts'
 import type { Db } from '../../platform/db/db.ts'
+import { requireDistinctName } from '../../platform/db/distinct-name.ts'
 import { engineOf } from '../../platform/db/engine.ts'
 import { contains, type Page, pageOf } from '../../platform/db/list-page.ts'
 import type { Tables } from '../../platform/db/tables.ts'
+import { skeletonOf } from '../../platform/text/skeleton.ts'
 
-export type UserRow = Tables['users']
+export type UserRow = Omit<Tables['users'], 'name_skeleton'>
 
 /** A user with related data from other tables. */
 export type UserDetails = UserRow & {
@@ -132,9 +134,10 @@ function userDetails(db: Db, tenantId: string) {
  * @throws EMAIL_ALREADY_EXISTS, USERNAME_ALREADY_EXISTS, NAME_ALREADY_EXISTS
  */
 export async function insertUser(db: Db, user: UserRow): Promise<void> {
+  await requireDistinctName(db, 'users', { tenantId: user.tenant_id, ...user })
   const { numInsertedOrUpdatedRows } = await db
     .insertInto('users')
-    .values(user)
+    .values({ ...user, name_skeleton: skeletonOf(user.name) })
     .onConflict((conflict) => conflict.doNothing())
     .executeTakeFirstOrThrow()
   if (numInsertedOrUpdatedRows !== 0n) return
@@ -152,7 +155,9 @@ export async function insertUser(db: Db, user: UserRow): Promise<void> {
  * @throws EMAIL_ALREADY_EXISTS, USERNAME_ALREADY_EXISTS, NAME_ALREADY_EXISTS
  */
 export async function updateUser(db: Db, user: UserRow): Promise<void> {
-  const { id, tenant_id, created_at: _, auth_type: __, ...changes } = user
+  const { id, tenant_id, created_at: _, auth_type: __, ...rest } = user
+  await requireDistinctName(db, 'users', { tenantId: tenant_id, ...user })
+  const changes = { ...rest, name_skeleton: skeletonOf(user.name) }
   try {
     await db.updateTable('users').set(changes).where('tenant_id', '=', tenant_id).where('id', '=', id).execute()
   } catch (error) {

@@ -1,6 +1,6 @@
 import { allowsIndex } from '../../../shared/allowlists.ts'
 import { GatewayError } from '../../../shared/errors.ts'
-import { mayWriteIndexes } from '../../../shared/permissions.ts'
+import { mayUse } from '../../../shared/permissions.ts'
 import { INDEX_NAME } from '../../../shared/spec-limits.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { Caller } from '../../platform/http/caller.ts'
@@ -91,14 +91,22 @@ const usableIndexes = (db: Db, { tenantId, userId }: Caller) =>
 
 /**
  * Throws unless the caller may change the index. The owner of a personal index is the assigned user, not the creator:
- * administrators create indexes for the applications that read them.
+ * administrators create indexes for the applications that read them. For other readers, both the key and the index must
+ * allow writing.
  */
-function requireWritable({ rights, userId }: Caller, { name, assigned_user_id }: IndexRow): void {
-  if (assigned_user_id === userId || mayWriteIndexes(rights)) return
+function requireWritable({ rights, userId }: Caller, index: IndexRow): void {
+  const { name, assigned_user_id, assigned_group_id, index_access } = index
+  if (assigned_user_id === userId || mayUse(rights, 'index-management', 'admin')) return
+  if (assigned_group_id !== null && mayUse(rights, 'group-management', 'admin')) return
+  if (index_access === 'write' && rights.indexAccess === 'write') return
+  const owner =
+    assigned_group_id === null ? 'a key of the owner of the index' : 'a key with "group-management" at level "admin"'
+  const others = `${owner}, or one with "index-management" at level "admin".`
   throw new GatewayError(
     'INSUFFICIENT_PERMISSIONS',
-    `This key may only read the index "${name}". To change its documents, use a key with "indexAccess": "write", ` +
-      'a key of the owner of the index, or one with "index-management" at level "admin".',
+    index_access === 'read'
+      ? `The index "${name}" is read-only for its readers ("indexAccess": "read"). To change its documents, use ${others}`
+      : `This key may only read the index "${name}". To change its documents, use a key with "indexAccess": "write", ${others}`,
   )
 }
 

@@ -9,6 +9,7 @@ import { DoneResponse, FlatError, StructuredError } from '../../../shared/wire/c
 import {
   CreateIndexRequest,
   CreateIndexResponse,
+  INDEX_READ_ONLY,
   ListIndexesQuery,
   ListIndexesResponse,
   RebuildIndexResponse,
@@ -19,6 +20,7 @@ import {
 } from '../../../shared/wire/indexes.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { toPagination } from '../../platform/db/list-page.ts'
+import { changesIn } from '../../platform/http/read-only.ts'
 import { idOf, type Route, reply, route } from '../../platform/http/route.ts'
 import { type ChangeDeps, change } from '../../records/audit/change.ts'
 import { assignmentAfter, checkAssignment, checkLocation, licenseFor } from '../ingest/assignment.ts'
@@ -70,13 +72,14 @@ export function indexRoutes(deps: IndexDeps): Route[] {
           created_by: caller.userId,
           created_at: now,
           updated_at: now,
+          index_access: body.indexAccess ?? ('write' as const),
           ...assignment,
         }
         const index = await change(deps, context, async ({ tx, record }) => {
           await checkAssignment(tx, caller.tenantId, assignment, NOBODY)
           checkLocation(await licenseFor(tx, caller, assignment), body)
           await insertIndex(tx, row)
-          await record({ ...activityOn(row, 'create'), metadata: assignment })
+          await record({ ...activityOn(row, 'create'), metadata: { ...assignment, indexAccess: row.index_access } })
           return getDetails(tx, caller.tenantId, row.id)
         })
         return reply(201, {
@@ -134,11 +137,13 @@ export function indexRoutes(deps: IndexDeps): Route[] {
         409: NAME_EXISTS,
       },
       async handle(context) {
-        const { caller, body, params } = context
+        const { caller, params } = context
         const { tenantId } = caller
         const id = idOf(params.indexId, notFound)
         const index = await change(deps, context, async ({ tx, record }) => {
           const before = await getActive(tx, tenantId, id)
+          const shown = { ...toIndex(before), embedding: null }
+          const body = changesIn(context.body, INDEX_READ_ONLY, shown)
           const assignment = assignmentAfter(before, body)
           await checkAssignment(tx, tenantId, assignment, before)
           await updateIndex(tx, {
@@ -147,6 +152,7 @@ export function indexRoutes(deps: IndexDeps): Route[] {
             name: body.name === undefined ? before.name : usableName(body.name),
             description: body.description ?? before.description,
             updated_at: isoTime(clock.now()),
+            index_access: body.indexAccess ?? before.index_access,
             ...assignment,
           })
           await record({ ...activityOn(before, 'update'), metadata: body })
@@ -235,7 +241,10 @@ const NOBODY = { assigned_user_id: null, assigned_group_id: null }
 function usableName(name: string): string {
   const normal = toIndexName(name)
   if (!INDEX_NAME.test(normal)) {
-    throw new GatewayError('INVALID_INDEX_NAME', 'name must result in 3 to 50 letters a-z, digits or "-".')
+    throw new GatewayError(
+      'INVALID_INDEX_NAME',
+      'name must result in 3 to 50 letters a-z, digits or "-". Letters of other alphabets are not removed but rejected.',
+    )
   }
   if (normal === toIndexName(ZERO_KNOWLEDGE)) {
     throw new GatewayError('INVALID_INDEX_NAME', `"${ZERO_KNOWLEDGE}" is reserved for answers without retrieval.`)

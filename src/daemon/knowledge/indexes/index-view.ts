@@ -43,6 +43,7 @@ export function toCreatedIndex(row: IndexDetails): z.input<typeof CreateIndexRes
     type: type === 'general' || assignedUser || assignedGroup ? type : 'unknown',
     assignedUser,
     assignedGroup,
+    indexAccess: row.index_access,
     documentCount: Number(row.documentCount),
     createdAt: row.created_at,
   }

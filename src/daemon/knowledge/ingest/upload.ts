@@ -13,6 +13,7 @@ import {
   Busboy as MultipartParser,
 } from '@fastify/busboy'
 import type { z } from 'zod'
+import { findDoubledMember } from '../../../shared/doubled-member.ts'
 import { GatewayError, invalidField } from '../../../shared/errors.ts'
 import { TRAIN_FILE_BYTES, TRAIN_FILES } from '../../../shared/spec-limits.ts'
 import { TextInputs } from '../../../shared/wire/indexes.ts'
@@ -223,6 +224,8 @@ async function readTextInputs(part: Part): Promise<Upload[]> {
   } catch (cause) {
     throw invalidField('text_inputs', `text_inputs must be JSON: ${(cause as Error).message.slice(0, 120)}`)
   }
+  const twice = findDoubledMember(source)
+  if (twice) throw invalidField('text_inputs', `text_inputs.${twice.where} has the member "${twice.name}" twice.`)
   const result = TextInputs.safeParse(value)
   if (!result.success) {
     const issue = result.error.issues[0] as z.core.$ZodIssue

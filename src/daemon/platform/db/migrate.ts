@@ -25,6 +25,10 @@ import { clusteredRecords } from './migrations/0020-clustered-records.ts'
 import { storedResponses } from './migrations/0021-stored-responses.ts'
 import { cacheEntries } from './migrations/0025-cache-entries.ts'
 import { policiesEnforced } from './migrations/0026-policies-enforced.ts'
+import { evidenceLosses } from './migrations/0027-evidence-losses.ts'
+import { evidenceCosignatures } from './migrations/0028-evidence-cosignatures.ts'
+import { rights } from './migrations/0029-rights.ts'
+import { masterKeyRotation } from './migrations/0030-master-key-rotation.ts'
 import { fixSqliteStatistics } from './sqlite-statistics.ts'
 
 const STEPS: Record<string, MigrationStep | MigrationWithData> = {
@@ -51,6 +55,10 @@ const STEPS: Record<string, MigrationStep | MigrationWithData> = {
   '0021-stored-responses': storedResponses,
   '0025-cache-entries': cacheEntries,
   '0026-policies-enforced': policiesEnforced,
+  '0027-evidence-losses': evidenceLosses,
+  '0028-evidence-cosignatures': evidenceCosignatures,
+  '0029-rights': rights,
+  '0030-master-key-rotation': masterKeyRotation,
 }
 
 const DIALECTS: Record<MigrationDialect['engine'], MigrationDialect> = {

@@ -1,5 +1,6 @@
 // The row types of all tables, in one file so that the schema can be read as a whole.
-import type { SystemRole } from '../../../shared/permissions.ts'
+import type { IndexAccess, SystemRole } from '../../../shared/permissions.ts'
+import type { LossCause } from '../../../shared/wire/evidence.ts'
 import type { GuardDirection, IncidentAction, IncidentKind, Severity } from '../../../shared/wire/incidents.ts'
 import type { License } from '../../../shared/wire/users.ts'
 
@@ -17,6 +18,8 @@ export type Tables = {
     updated_at: string
     /** The name in lower case, for searches. */
     search_text: string
+    /** The name as it looks (platform/text/skeleton.ts). */
+    name_skeleton: string | null
   }
   users: {
     id: string
@@ -35,6 +38,8 @@ export type Tables = {
     setup_completed: number
     /** Name, email and username in lower case, one per line, for searches. */
     search_text: string
+    /** The name as it looks (platform/text/skeleton.ts). */
+    name_skeleton: string | null
     /** 1: may be billed in dollars, up to `dollar_limit_nanos` per month. A null limit means unlimited. */
     usage_by_model: number
     dollar_limit_nanos: number | null
@@ -54,6 +59,8 @@ export type Tables = {
     can_use_chat: number
     /** Name, display name and description in lower case, one per line, for searches. */
     search_text: string
+    /** The name as it looks (platform/text/skeleton.ts). */
+    name_skeleton: string | null
     /** User id; null for system roles. The user may have been deleted. */
     created_by: string | null
     created_at: string
@@ -72,6 +79,8 @@ export type Tables = {
     user_count: number
     /** Name and description in lower case, one per line, for searches. */
     search_text: string
+    /** The name as it looks (platform/text/skeleton.ts). */
+    name_skeleton: string | null
     created_at: string
     updated_at: string
   }
@@ -92,6 +101,8 @@ export type Tables = {
     settings: string
     /** The name in lower case, for searches. */
     search_text: string
+    /** The name as it looks (platform/text/skeleton.ts). */
+    name_skeleton: string | null
   }
   smltp_policies: {
     tenant_id: string
@@ -118,6 +129,10 @@ export type Tables = {
    */
   evidence_nodes: { tenant_id: string; chain: string; level: number; node_index: number; hash: string }
   evidence_keys: EvidenceKeyRow
+  evidence_losses: EvidenceLossRow
+  /** The checkpoint files that a daemon has written. */
+  evidence_files: { daemon_id: string; path: string; created_at: string }
+  evidence_cosignatures: EvidenceCosignatureRow
   log_positions: LogPositionRow
   log_blocks: LogBlockRow
   log_owners: LogOwnerRow
@@ -131,8 +146,9 @@ export type Tables = {
   guard_rules: GuardRuleRow
   webhook_endpoints: WebhookEndpointRow
   webhook_deliveries: WebhookDeliveryRow
-  /** One row: a text encrypted under the master key of this installation. */
+  /** The row `check`: a text encrypted under the master key of this installation. `derived`: keys of keyed hashes. */
   master_key_check: { id: string; sealed: string; created_at: string }
+  master_key_rotation: MasterKeyRotationRow
   /** Each daemon writes one row to check whether the store accepts writes. */
   store_probes: { id: string; written_at: string; padding: string }
   spend_counters: SpendCounterRow
@@ -158,6 +174,8 @@ export type Tables = {
      */
     assigned_user_id: string | null
     assigned_group_id: string | null
+    /** What keys may do that are allowed to read the index. `read` overrides the `indexAccess` of a key. */
+    index_access: IndexAccess
   }
   documents: {
     id: string
@@ -330,6 +348,21 @@ export type EvidenceCheckpointRow = {
   created_at: string
 }
 
+/** The cosignature of a witness on a checkpoint. */
+export type EvidenceCosignatureRow = {
+  tenant_id: string
+  chain: string
+  /** The name and the hash of the witness's key: `<name>+<hash>`. */
+  witness: string
+  tree_size: number
+  /** The signature line of the log in the note that the witness received, with a newline. */
+  log_line: string
+  /** The signature line of the witness, with a newline. */
+  line: string
+  /** The time in the cosignature. */
+  cosigned_at: string
+}
+
 /** A key that signs evidence, current or retired. */
 export type EvidenceKeyRow = {
   /** RFC 7638 thumbprint. */
@@ -341,6 +374,24 @@ export type EvidenceKeyRow = {
   sealed_private_key: string | null
   created_at: string
   retired_at: string | null
+}
+
+/** A part of the evidence that is lost (losses.ts). */
+export type EvidenceLossRow = {
+  /** The log id of the chain, `key:<kid>`, `file:<hash>` or `store`. */
+  id: string
+  cause: LossCause
+  /** Null unless the loss concerns a chain of the store. */
+  tenant_id: string | null
+  /** The chain that the loss has closed. Null if the loss closed no chain. */
+  chain: string | null
+  /** The chain that continues the closed chain. */
+  successor: string | null
+  /** One sentence. */
+  detail: string
+  found_at: string
+  /** Null until an operator has acknowledged the loss. */
+  acknowledged_at: string | null
 }
 
 /** The number of entries of a chain that are included in `log_blocks` and `usage_days`. */
@@ -485,6 +536,21 @@ export type SpendCounterRow = {
 
 /** The maximum that a running request may add to a spend counter. It is ignored after `expires_at` (ISO 8601). */
 export type SpendReservationRow = SpendCounterRow & { request_id: string; expires_at: string }
+
+/** A running rotation of the master key. At most one row exists. */
+export type MasterKeyRotationRow = {
+  id: 'rotation'
+  /** `accept`: every daemon learns the new key. `reseal`: every daemon encrypts with it, and old texts are replaced. */
+  phase: 'accept' | 'reseal'
+  old_id: string
+  new_id: string
+  /** The keys, each encrypted under the other. */
+  new_under_old: string
+  old_under_new: string
+  started_at: string
+  /** When the phase began, by the clock of the store. */
+  phase_at: string
+}
 
 /**
  * The stored response to a request with an Idempotency-Key. A row is unique by tenant, key, route and idempotency_key.

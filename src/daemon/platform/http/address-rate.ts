@@ -2,7 +2,52 @@ import ipaddr from 'ipaddr.js'
 import { LRUCache } from 'lru-cache'
 import type { Clock } from '../../../shared/time.ts'
 
-const MINUTE_MS = 60_000
+/** The length of the window in which requests are counted: a calendar minute. */
+export const ADDRESS_WINDOW_MS = 60_000
+
+/** The requests of one address in the current minute. */
+export type AddressCount = {
+  /** The address. For IPv6, the /64 block. Empty for connections with an unknown address. */
+  network: string
+  windowStartMs: number
+  requests: number
+}
+
+/** Counts requests per client address and minute, in memory. */
+export type AddressCounter = {
+  /** Counts one request. */
+  add(address: string | undefined): Readonly<AddressCount>
+  /** Returns the count without a change. */
+  peek(address: string | undefined): Readonly<AddressCount>
+}
+
+/**
+ * Counts the requests of at most `addresses` addresses. An IPv6 client usually controls a whole /64, so all addresses
+ * of a /64 count as one.
+ */
+export function createAddressCounter({ clock, addresses }: { clock: Clock; addresses: number }): AddressCounter {
+  const counts = new LRUCache<string, AddressCount>({ max: addresses })
+
+  function peek(address: string | undefined): AddressCount {
+    const network = networkOf(address)
+    const windowStartMs = Math.floor(clock.now() / ADDRESS_WINDOW_MS) * ADDRESS_WINDOW_MS
+    const known = counts.get(network)
+    return known?.windowStartMs === windowStartMs ? known : { network, windowStartMs, requests: 0 }
+  }
+
+  return {
+    peek,
+    add(address) {
+      const count = peek(address)
+      count.requests += 1
+      counts.set(count.network, count)
+      return count
+    },
+  }
+}
+
+/** Counts one rejected request of a client address. */
+export type CountRejection = (address: string | undefined) => void
 
 /** The rate limit per client address on public routes. */
 export type AddressRate = {
@@ -12,10 +57,7 @@ export type AddressRate = {
   wouldRefuse(address: string | undefined): number | undefined
 }
 
-/**
- * Counts requests per minute, in memory. The limit bounds the cost of unauthenticated clients; it is not a quota. An
- * IPv6 client usually controls a whole /64, so all addresses of a /64 count as one.
- */
+/** Limits the requests per address and minute. The limit bounds the cost of unauthenticated clients; it is not a quota. */
 export function createAddressRate({
   clock,
   perMinute,
@@ -26,28 +68,19 @@ export function createAddressRate({
   /** Maximum number of addresses to count separately. */
   addresses: number
 }): AddressRate {
-  const counts = new LRUCache<string, { minute: number; requests: number }>({ max: addresses })
+  const counter = createAddressCounter({ clock, addresses })
 
-  function countOf(name: string): { minute: number; requests: number } {
-    const minute = Math.floor(clock.now() / MINUTE_MS)
-    const known = counts.get(name)
-    return known?.minute === minute ? known : { minute, requests: 0 }
-  }
-
-  const waitIfMore = (requests: number, minute: number): number | undefined =>
-    requests > perMinute ? Math.ceil(((minute + 1) * MINUTE_MS - clock.now()) / 1000) : undefined
+  const waitIfMore = (requests: number, windowStartMs: number): number | undefined =>
+    requests > perMinute ? Math.ceil((windowStartMs + ADDRESS_WINDOW_MS - clock.now()) / 1000) : undefined
 
   return {
     refuses(address) {
-      const name = networkOf(address)
-      const count = countOf(name)
-      count.requests += 1
-      counts.set(name, count)
-      return waitIfMore(count.requests, count.minute)
+      const { requests, windowStartMs } = counter.add(address)
+      return waitIfMore(requests, windowStartMs)
     },
     wouldRefuse(address) {
-      const { requests, minute } = countOf(networkOf(address))
-      return waitIfMore(requests + 1, minute)
+      const { requests, windowStartMs } = counter.peek(address)
+      return waitIfMore(requests + 1, windowStartMs)
     },
   }
 }
@@ -57,5 +90,5 @@ function networkOf(address: string | undefined): string {
   if (address === undefined || !ipaddr.isValid(address)) return ''
   const parsed = ipaddr.process(address)
   if (!(parsed instanceof ipaddr.IPv6)) return parsed.toString()
-  return parsed.parts.slice(0, 4).join(':')
+  return `${new ipaddr.IPv6([...parsed.parts.slice(0, 4), 0, 0, 0, 0]).toString()}/64`
 }

@@ -2,6 +2,13 @@ import { isAscii, isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { z } from 'zod'
+import {
+  countingMembers,
+  countMembers,
+  type DoubledMember,
+  findDoubledMember,
+  findingDoubledMember,
+} from '../../../shared/doubled-member.ts'
 import { GatewayError, invalidField } from '../../../shared/errors.ts'
 import { BODY_COPIES, JSON_DEPTH, REQUEST_TIMEOUT_MS } from '../../../shared/spec-limits.ts'
 import type { Clock } from '../../../shared/time.ts'
@@ -153,11 +160,16 @@ export function discardBody(request: IncomingMessage, clock: Clock, maxBytes: nu
  * @param share counts the parsed values, and the memory of non-ASCII text in addition to BODY_COPIES.ascii
  * @param maxDepth maximum nesting of arrays and objects
  * @throws OVERLOADED if `share` has too little free memory. INVALID_JSON if the bytes are not JSON, are nested too
- * deeply or have too many values. VALIDATION_ERROR naming the first invalid field.
+ * deeply, have too many values, or have a member twice. VALIDATION_ERROR naming the first invalid field.
  */
 export function parseBody(raw: Buffer, schema: z.ZodType, share: BodyShare, maxDepth: number = JSON_DEPTH): unknown {
-  holdParsed(raw, share, valuesOf(raw, maxDepth))
-  return checkAgainst(schema, toJson(raw, raw.toString()))
+  const { values, members } = shapeOf(raw, maxDepth)
+  holdParsed(raw, share, values)
+  const text = raw.toString()
+  const value = toJson(raw, text)
+  // Comparing two counts costs a small part of parsing. Only a text with a doubled member is searched for it.
+  if (countMembers(value) !== members) throw doubled(findDoubledMember(text))
+  return checkAgainst(schema, value)
 }
 
 /** Like `parseBody`, but in many short steps. Values are counted and created piece by piece. */
@@ -178,8 +190,13 @@ export function* parsingBody(
     share.hold(count * JSON_VALUE_BYTES)
   }
   const limits = { maxDepth, tooDeep: () => tooDeep(maxDepth), maxTokenBytes: JSON_TOKEN_BYTES, tokenTooLong }
-  const value = yield* readingValue(raw, { ...limits, beforeValues })
+  let members = 0
+  function atEnd(count: number): void {
+    members = count
+  }
+  const value = yield* readingValue(raw, { ...limits, beforeValues, atEnd })
   yield
+  if ((yield* countingMembers(value)) !== members) throw doubled(yield* findingDoubledMember(raw.toString()))
   return yield* inSteps(() => checkAgainst(schema, value))
 }
 
@@ -210,6 +227,15 @@ const notJson = (reason: string, cause: unknown) =>
 const tooDeep = (maxDepth: number) =>
   new GatewayError('INVALID_JSON', `The JSON body may be nested at most ${maxDepth} levels deep.`)
 
+/** The counts of a text differ only if it has a doubled member, so `found` is defined. */
+function doubled(found: DoubledMember | undefined): GatewayError {
+  const { name = '', where = '' } = found ?? {}
+  const place = where === '' ? '' : ` in ${where}`
+  return new GatewayError('INVALID_JSON', `The JSON body has the member "${name}" twice${place}. Send it once.`, {
+    details: { field: where === '' ? name : `${where}.${name}` },
+  })
+}
+
 const tooManyValues = () => new GatewayError('INVALID_JSON', `The JSON body may contain at most ${JSON_VALUES} values.`)
 
 const tokenTooLong = () =>
@@ -222,21 +248,23 @@ function requireUtf8(raw: Buffer): void {
 /** Whether every string in the body consists of one-byte characters. Many clients escape all other characters. */
 const isPlain = (raw: Buffer): boolean => isAscii(raw) && !raw.includes('\\u')
 
-const [QUOTE, COMMA, BACKSLASH] = [0x22, 0x2c, 0x5c]
+const [QUOTE, COMMA, COLON, BACKSLASH] = [0x22, 0x2c, 0x3a, 0x5c]
 const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d]
 
 /**
- * Counts the values and checks their depth before parsing: a parsed malicious body could take many times its size in
- * memory.
+ * Counts the values and the members of objects, and checks the depth before parsing: a parsed malicious body could take
+ * many times its size in memory.
  */
-function valuesOf(raw: Buffer, maxDepth: number): number {
+function shapeOf(raw: Buffer, maxDepth: number): { values: number; members: number } {
   requireUtf8(raw)
   let depth = 0
   let values = 0
+  let members = 0
   for (let at = 0; at < raw.length; at++) {
     const byte = raw[at]
     if (byte === QUOTE) at = stringEnd(raw, at)
     else if (byte === COMMA) values += 1
+    else if (byte === COLON) members += 1
     else if (byte === OPEN_ARRAY || byte === OPEN_OBJECT) {
       values += 1
       depth += 1
@@ -244,7 +272,7 @@ function valuesOf(raw: Buffer, maxDepth: number): number {
     } else if (byte === CLOSE_ARRAY || byte === CLOSE_OBJECT) depth -= 1
   }
   if (values > JSON_VALUES) throw tooManyValues()
-  return values
+  return { values, members }
 }
 
 /**

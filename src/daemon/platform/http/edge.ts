@@ -258,7 +258,7 @@ export class Edge {
   async #send(exchange: Exchange, { status, body, headers }: Reply): Promise<void> {
     const { request, response, bodyHeldBack, admission, isLast } = exchange
     if (response.headersSent || response.destroyed) return
-    const text = typeof body === 'string' ? body : JSON.stringify(body)
+    const text = typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body)
     const sent: Record<string, string | number> = {
       'content-type': 'application/json',
       'content-length': Buffer.byteLength(text),
@@ -272,7 +272,8 @@ export class Edge {
     if (admission !== undefined) Object.assign(sent, admission.headers)
     if (headers !== undefined) Object.assign(sent, headers)
     response.writeHead(status, sent)
-    const rest = text.length > LARGE_JSON_BYTES ? await writeInPieces(response, text) : text
+    const isLarge = typeof text === 'string' && text.length > LARGE_JSON_BYTES
+    const rest = isLarge ? await writeInPieces(response, text) : text
     if (request.complete || bodyHeldBack || this.draining) {
       response.end(rest)
       return

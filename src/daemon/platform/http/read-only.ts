@@ -2,7 +2,20 @@ import { isDeepStrictEqual } from 'node:util'
 import { invalidField } from '../../../shared/errors.ts'
 
 /** Read-only properties that change on their own, so a client may send back an outdated value. */
-const VOLATILE: ReadonlySet<string> = new Set(['updatedAt', 'lastUsedAt', 'lastActive', 'userCount'])
+const VOLATILE: ReadonlySet<string> = new Set([
+  'updatedAt',
+  'lastUsedAt',
+  'lastActive',
+  'userCount',
+  'documentCount',
+  'embedding',
+  'failureCount',
+  'lastDeliveryAt',
+  'lastStatus',
+  'heldDeliveries',
+  'heldDropped',
+  'previousSecretUntil',
+])
 
 /**
  * Returns the changes that a PUT body requests: all properties except those in `readOnly`. A client may send back

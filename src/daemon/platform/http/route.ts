@@ -28,7 +28,7 @@ export type ErrorShape = 'flat' | 'structured' | 'openai' | 'anthropic' | 'googl
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
-/** A finished response. `body` is an object that is sent as JSON, or a string that is already JSON. */
+/** A finished response. `body` is an object that is sent as JSON, a string that is already JSON, or bytes. */
 export type Reply = { status: number; body: object | string; headers?: Record<string, string> }
 
 export const reply = (status: number, body: object | string, headers?: Record<string, string>): Reply =>
@@ -76,7 +76,7 @@ export type ResponseDoc = {
   description: string
   schema?: z.ZodType
   stream?: z.ZodType
-  text?: 'text/plain' | 'text/csv' | 'text/html'
+  text?: 'text/plain' | 'text/csv' | 'text/html' | 'application/octet-stream'
 }
 
 export type Route = {

@@ -1,6 +1,8 @@
 // The probes of the daemon and its OpenAPI document.
+import type { z } from 'zod'
 import { INTERFACE_VERSION } from '../../../shared/spec-limits.ts'
 import { type Clock, isoTime } from '../../../shared/time.ts'
+import type { LossCause } from '../../../shared/wire/evidence.ts'
 import { HealthResponse, LivezResponse, ReadyzResponse } from '../../../shared/wire/system.ts'
 import { type Route, reply, route } from './route.ts'
 
@@ -9,12 +11,14 @@ export type SystemDeps = {
   /** Whether the store answers and accepts writes, and whether its schema matches this version. */
   checkStore(): Promise<{ store: boolean; migrations: boolean }>
   isDraining(): boolean
+  /** The causes of lost evidence that no operator has acknowledged. @throws errors of the store */
+  lostHistory(): LossCause[] | Promise<LossCause[]>
   /** Every route of the daemon, for /openapi.json. */
   allRoutes(): readonly Route[]
 }
 
 /** The routes of the probes and the OpenAPI document. They are public, and available while draining. */
-export function systemRoutes({ clock, checkStore, isDraining, allRoutes }: SystemDeps): Route[] {
+export function systemRoutes({ clock, checkStore, isDraining, lostHistory, allRoutes }: SystemDeps): Route[] {
   let description: Promise<string> | undefined
   return [
     route({
@@ -60,13 +64,20 @@ export function systemRoutes({ clock, checkStore, isDraining, allRoutes }: Syste
       summary: 'Readiness: the store accepts writes, its migrations are complete, and new requests are accepted',
       tags: ['System'],
       responses: {
-        200: { description: 'Ready', schema: ReadyzResponse },
+        200: { description: 'Ready, or degraded because a part of the evidence is lost', schema: ReadyzResponse },
         503: { description: 'Not ready; `checks` contains the cause', schema: ReadyzResponse },
       },
       async handle() {
-        const checks = { ...(await checkStore()), accepting: !isDraining() }
-        const ready = Object.values(checks).every(Boolean)
-        return reply(ready ? 200 : 503, { status: ready ? 'ready' : 'not ready', checks })
+        const serving = { ...(await checkStore()), accepting: !isDraining() }
+        const isServing = Object.values(serving).every(Boolean)
+        // Lost evidence does not make the daemon unready: a load balancer would turn it into an outage.
+        const lost = isServing ? await lostHistory() : []
+        const status = !isServing ? 'not ready' : lost.length > 0 ? 'degraded' : 'ready'
+        return reply(isServing ? 200 : 503, {
+          status,
+          checks: { ...serving, evidence: lost.length === 0 },
+          ...(lost.length > 0 && { lost_history: lost }),
+        } satisfies z.input<typeof ReadyzResponse>)
       },
     }),
     route({

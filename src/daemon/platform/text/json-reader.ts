@@ -28,6 +28,8 @@ export type JsonReaderOptions = {
    * too many.
    */
   beforeValues?: (count: number) => void
+  /** Called at the end of a valid text, with the number of members that its objects have in the text. */
+  atEnd?: (members: number) => void
   /**
    * The maximum length of a name or a number. Each of them is read in one step. Default: unlimited, as for JSON.parse.
    * White space is unlimited.
@@ -92,6 +94,7 @@ class JsonReader {
   readonly #root: Frame = { ...frameAt(true, -1), value: [] }
   readonly #frames: Frame[] = [this.#root]
   #values = 0
+  #members = 0
   #pieceStart = 0
 
   constructor(bytes: Buffer, options: JsonReaderOptions) {
@@ -114,7 +117,7 @@ class JsonReader {
       const isStructural = byte !== undefined && STRUCTURAL.has(byte)
       if (byte === QUOTE) at = yield* this.#readingString(at)
       else if (byte === COMMA) this.#comma(at)
-      else if (byte === COLON) this.#frame.isAfterColon = true
+      else if (byte === COLON) this.#colon()
       else if (byte === OPEN_ARRAY || byte === OPEN_OBJECT) this.#open(byte === OPEN_ARRAY, at)
       else if (byte === CLOSE_ARRAY || byte === CLOSE_OBJECT) this.#close(byte === CLOSE_ARRAY, at)
       if (isStructural) tokenStart = at + 1
@@ -127,11 +130,17 @@ class JsonReader {
     this.#endFrame(this.#root, bytes.length)
     const values = this.#root.value as unknown[]
     if (values.length !== 1) throw invalid(bytes.length)
+    this.#options.atEnd?.(this.#members)
     return values[0]
   }
 
   get #frame(): Frame {
     return this.#frames.at(-1) as Frame
+  }
+
+  #colon(): void {
+    this.#frame.isAfterColon = true
+    this.#members += 1
   }
 
   #comma(at: number): void {

@@ -46,6 +46,7 @@ export type Activity = {
     | 'evidence_log'
     | 'evidence_export'
     | 'signing_key'
+    | 'master_key'
     | 'answer_cache'
   resourceId: string
   /** The text after "External API: ", such as `created group "ops"`. This text contains names but never secrets. */

@@ -25,6 +25,8 @@ export type CanaryLeaked = EventData<'promptshield:canary:leaked'>
 export type DlpIncident = EventData<'dlp:incident'>
 /** Personal data that was detected or redacted. */
 export type PiiIncident = EventData<'pii:incident'>
+/** A client address with many rejected requests. */
+export type RejectedRequests = EventData<'security:rejected_requests'>
 
 /**
  * `promptshield:attack:blocked`: one per incident. A request may have several incidents, for example one per tool
@@ -62,6 +64,18 @@ export const modelFailover = (at: InRequest & { step: number }, data: ModelFailo
   toRow('api:model_failover', at, data, [at.tenantId, at.requestId, 'api:model_failover', at.step])
 
 /**
+ * `security:rejected_requests`: one per address, family of routes and minute, even if many daemons count the requests.
+ */
+export const rejectedRequests = (at: Occurrence, data: RejectedRequests): OutboxEventRow =>
+  toRow('security:rejected_requests', at, data, [
+    at.tenantId,
+    'security:rejected_requests',
+    data.routes,
+    data.address,
+    data.windowStart,
+  ])
+
+/**
  * `webhook:test`: one per call. The event is sent only to one endpoint, not to all subscribers.
  * @param now milliseconds since 1970
  */
@@ -89,7 +103,10 @@ const toTestRow = <Type extends EventType>(
   fanned_out_at: isoTime(now),
 })
 
-type RequestEvent = Exclude<EventType, 'api:limit_reached' | 'api:model_failover' | typeof TEST_EVENT>
+type RequestEvent = Exclude<
+  EventType,
+  'api:limit_reached' | 'api:model_failover' | 'security:rejected_requests' | typeof TEST_EVENT
+>
 
 const inRequest = <Type extends RequestEvent>(type: Type, at: Occurrence, data: EventData<Type>, which: string) =>
   toRow(type, at, data, [at.tenantId, data.requestId, type, which])

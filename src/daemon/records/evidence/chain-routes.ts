@@ -22,6 +22,7 @@ import type { Db } from '../../platform/db/db.ts'
 import { type ResponseDoc, type Route, reply, route } from '../../platform/http/route.ts'
 import { findHead } from './chains.ts'
 import { listCheckpointsFrom, toShownCheckpoint } from './checkpoint-list.ts'
+import { withCosignatures } from './cosignatures.ts'
 import { proveConsistency, proveInclusion, rootOfChain } from './proofs.ts'
 import { findCommits, listChains, readChain } from './store.ts'
 
@@ -120,7 +121,8 @@ export function chainRoutes({ db }: { db: Db }): Route[] {
           chain === undefined
             ? (await listChains(db, tenantId)).flatMap(({ checkpoint }) => checkpoint ?? [])
             : await listCheckpointsFrom(db, tenantId, chain, page)
-        return reply(200, { checkpoints: rows.map(toShownCheckpoint) } satisfies z.input<typeof CheckpointsResponse>)
+        const checkpoints = (await withCosignatures(db, tenantId, rows)).map(toShownCheckpoint)
+        return reply(200, { checkpoints } satisfies z.input<typeof CheckpointsResponse>)
       },
     }),
     route({

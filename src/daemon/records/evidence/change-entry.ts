@@ -1,4 +1,3 @@
-import { CHANGES_CHAIN } from '../../../shared/evidence/entry.ts'
 import { newCommitId } from '../../../shared/ids.ts'
 import type { Clock } from '../../../shared/time.ts'
 import type { Db } from '../../platform/db/db.ts'
@@ -7,6 +6,7 @@ import type { EvidenceEntryRow } from '../../platform/db/tables.ts'
 import { lockTenant } from '../../platform/db/tenant-lock.ts'
 import type { EntryDraft } from '../ledger/records.ts'
 import { type ChainHead, findHead, linkEntry, signCommit } from './chains.ts'
+import { changesChainOf } from './losses.ts'
 import type { SigningKeys } from './signing-keys.ts'
 
 /**
@@ -20,16 +20,20 @@ export async function appendChanges(
   { keys, clock, lockedTenantId }: { keys: Pick<SigningKeys, 'currentIn'>; clock: Clock; lockedTenantId: string },
 ): Promise<void> {
   const heads = new Map<string, ChainHead>()
+  const chains = new Map<string, string>()
   for (const tenantId of new Set(drafts.map((draft) => draft.tenantId).sort())) {
     if (tenantId !== lockedTenantId) await lockTenant(tx, tenantId)
-    heads.set(tenantId, await findHead(tx, tenantId, CHANGES_CHAIN))
+    const chain = await changesChainOf(tx, tenantId)
+    chains.set(tenantId, chain)
+    heads.set(tenantId, await findHead(tx, tenantId, chain))
   }
   const nowMs = clock.now()
   const commitId = newCommitId(nowMs)
   const entries: EvidenceEntryRow[] = []
   for (const draft of drafts) {
     const head = heads.get(draft.tenantId) as ChainHead
-    const entry = linkEntry(head, { chain: CHANGES_CHAIN, commitId, leafIndex: entries.length }, draft)
+    const chain = chains.get(draft.tenantId) as string
+    const entry = linkEntry(head, { chain, commitId, leafIndex: entries.length }, draft)
     heads.set(draft.tenantId, { size: head.size + 1, hash: entry.entry_hash })
     entries.push(entry)
   }

@@ -20,6 +20,8 @@ export type CheckpointPublisherOptions = {
   /** Each note is sent to this URL by POST. */
   url: string | undefined
   log: Pick<Log, 'info' | 'error'>
+  /** Called after the first note was written to the file. Never rejects. */
+  onFileWritten?(): Promise<void>
   /** Opens the connections for the POST requests. */
   dispatcher?: Dispatcher
 }
@@ -31,12 +33,14 @@ export function createCheckpointPublisher({
   file,
   url,
   log,
+  onFileWritten,
   dispatcher,
 }: CheckpointPublisherOptions): CheckpointPublisher {
   /** The last pending note of each chain. It covers the chain's earlier notes. */
   const waiting = new Map<string, string>()
   let posting: Promise<void> | undefined
   let hasNew = false
+  let hasWritten = false
 
   /**
    * Sends each pending note once, and repeats this as long as new notes arrive. A failed note is retried together with
@@ -72,9 +76,15 @@ export function createCheckpointPublisher({
     async publish({ note }) {
       log.info({ checkpoint: note }, 'published a checkpoint')
       if (file !== undefined) {
-        await appendNote(file, note).catch((error) =>
-          log.error({ error, file }, 'a checkpoint could not be written to its file'),
+        const isWritten = await appendNote(file, note).then(
+          () => true,
+          (error) => {
+            log.error({ error, file }, 'a checkpoint could not be written to its file')
+            return false
+          },
         )
+        if (isWritten && !hasWritten) await onFileWritten?.()
+        hasWritten ||= isWritten
       }
       if (url === undefined) return
       const origin = note.slice(0, note.indexOf('\n'))

@@ -11,6 +11,7 @@ import { insertRows } from '../../platform/db/insert-rows.ts'
 import type { EvidenceCheckpointRow, Tables } from '../../platform/db/tables.ts'
 import { createPacer } from '../../platform/pacing.ts'
 import type { CheckpointPublisher } from './checkpoint-publisher.ts'
+import { isClosedLog, type Losses, lossOfChain } from './losses.ts'
 import { BITS_PER_LEVEL, frontierOf, readHashes } from './proofs.ts'
 import { signedCheckpoint } from './signed-checkpoint.ts'
 import type { SigningKeys } from './signing-keys.ts'
@@ -29,8 +30,8 @@ const EVIDENCE_TREES = 1_000
 export type Checkpoints = {
   /**
    * Returns checkpoints that cover all current entries of the tenant's chains, or of one chain. Creates checkpoints
-   * that are missing. Publishes all returned checkpoints. A chain that contradicts its last checkpoint gets no new
-   * checkpoint.
+   * that are missing. Publishes all returned checkpoints. A chain that contradicts its last checkpoint is reported as
+   * lost history, and gets no further checkpoint.
    */
   make(tenantId: string, chain?: string): Promise<EvidenceCheckpointRow[]>
   /** Creates the checkpoints that are due (EVIDENCE_CHECKPOINT). */
@@ -40,11 +41,6 @@ export type Checkpoints = {
    * further run.
    */
   wake(): void
-  /**
-   * Whether any tenant's chain failed the check against its last checkpoint. The check runs before each new checkpoint
-   * is created.
-   */
-  foundDamage(): boolean
   /** Starts no new work, and waits until the work in progress has ended. */
   close(): Promise<void>
 }
@@ -54,6 +50,7 @@ export type CheckpointDeps = {
   clock: Clock
   log: { error(details: object, message: string): void }
   keys: Pick<SigningKeys, 'current' | 'published'>
+  losses: Pick<Losses, 'report'>
   publisher: CheckpointPublisher
 }
 
@@ -66,6 +63,12 @@ const NODE_LEAVES = 2 ** BITS_PER_LEVEL
  */
 class DamagedChainError extends Error {
   override name = 'DamagedChainError'
+  readonly kind: 'entries_missing' | 'entries_changed'
+
+  constructor(kind: 'entries_missing' | 'entries_changed', message: string) {
+    super(message)
+    this.kind = kind
+  }
 }
 
 /**
@@ -74,12 +77,10 @@ class DamagedChainError extends Error {
  */
 type NewCheckpoint = { checkpoint: EvidenceCheckpointRow; root: Buffer; tree: Frontier }
 
-export function createCheckpoints({ db, clock, log, keys, publisher }: CheckpointDeps): Checkpoints {
+export function createCheckpoints({ db, clock, log, keys, losses, publisher }: CheckpointDeps): Checkpoints {
   let running: Promise<void> | undefined
   let isRequestedAgain = false
   let isClosed = false
-  /** Log ids of the damaged chains. */
-  const damaged = new Set<string>()
   /** Cached trees by log id. */
   const extendedTrees = new LRUCache<string, NewCheckpoint>({ max: EVIDENCE_TREES })
 
@@ -93,20 +94,15 @@ export function createCheckpoints({ db, clock, log, keys, publisher }: Checkpoin
     return made
   }
 
-  /** Returns undefined if the chain is damaged. @throws errors of the store */
+  /** Returns undefined if the chain is damaged or closed. @throws errors of the store */
   async function makeUnlessDamaged(measured: MeasuredChain): Promise<EvidenceCheckpointRow | undefined> {
-    const id = logId(measured.tenant_id, measured.chain)
+    const { tenant_id, chain } = measured
+    if (await isClosedLog(db, logId(tenant_id, chain))) return undefined
     try {
-      const checkpoint = await makeOne(measured)
-      damaged.delete(id)
-      return checkpoint
+      return await makeOne(measured)
     } catch (error) {
       if (!(error instanceof DamagedChainError)) throw error
-      const { tenant_id, chain } = measured
-      // The damage is logged only once, because the job runs every minute.
-      if (!damaged.has(id))
-        log.error({ error, tenant_id, chain }, 'a log is damaged; no checkpoints are created for it')
-      damaged.add(id)
+      await losses.report([lossOfChain(tenant_id, chain, error.kind, `the chain ${chain}: ${error.message}`)])
       return undefined
     }
   }
@@ -116,6 +112,7 @@ export function createCheckpoints({ db, clock, log, keys, publisher }: Checkpoin
     const id = logId(tenant_id, chain)
     const last = checkpointed > 0 ? await findCheckpoint(db, tenant_id, chain, checkpointed) : undefined
     const known = extendedTrees.get(id)
+    if (known && known.checkpoint.tree_size > checkpointed) await requireStored(db, known.checkpoint)
     // A checkpoint that this daemon signed and that is unchanged needs no verification.
     const own = last && known && isSameRow(known.checkpoint, last) ? known : undefined
     const lastRoot = own ? own.root : last && rootOf(last, await keys.published())
@@ -151,10 +148,14 @@ export function createCheckpoints({ db, clock, log, keys, publisher }: Checkpoin
   async function run(): Promise<void> {
     const hourAgo = isoTime(clock.now() - EVIDENCE_CHECKPOINT.ms)
     const inAnHour = isoTime(clock.now() + EVIDENCE_CHECKPOINT.ms)
+    // Whether the store lacks a checkpoint that this daemon has signed. An older copy of the store was restored then.
+    const isBehind = ({ tenant_id, chain, checkpointed }: MeasuredChain): boolean =>
+      (extendedTrees.peek(logId(tenant_id, chain))?.checkpoint.tree_size ?? 0) > checkpointed
     for (const measured of await measureChains(db)) {
       const { tenant_id, chain, size, checkpointed, waiting_since } = measured
       const isDue =
         size < checkpointed ||
+        isBehind(measured) ||
         size - checkpointed >= EVIDENCE_CHECKPOINT.entries ||
         // A creation time far in the future comes from a wrong clock. A chain with an entry from the future is due as
         // well. Otherwise, a checkpoint for that entry could be years away.
@@ -194,7 +195,6 @@ export function createCheckpoints({ db, clock, log, keys, publisher }: Checkpoin
     wake() {
       runOnce().catch((error) => log.error({ error }, 'checkpoints could not be created'))
     },
-    foundDamage: () => damaged.size > 0,
     async close() {
       isClosed = true
       // The caller that started the run handles its failure.
@@ -208,13 +208,26 @@ function isSameRow(a: EvidenceCheckpointRow, b: EvidenceCheckpointRow): boolean 
   return a.tree_size === b.tree_size && a.root === b.root && a.kid === b.kid && a.note === b.note
 }
 
+/**
+ * Checks that the store still contains a checkpoint that this daemon has signed.
+ * @throws DamagedChainError if an older copy of the store was restored while this daemon was running
+ */
+async function requireStored(db: Db, { tenant_id, chain, tree_size }: EvidenceCheckpointRow): Promise<void> {
+  if (await findCheckpoint(db, tenant_id, chain, tree_size)) return
+  const message = `its checkpoint of ${tree_size} entries, which this daemon has signed, is missing from the store`
+  throw new DamagedChainError('entries_missing', message)
+}
+
 /** Returns the signed root. @throws DamagedChainError if the checkpoint was changed */
 function rootOf(checkpoint: EvidenceCheckpointRow, keys: readonly PublishedKey[]): Buffer {
   try {
     return Buffer.from(signedCheckpoint(checkpoint, keys).root, 'base64')
   } catch (error) {
     if (!(error instanceof NoteError)) throw error
-    throw new DamagedChainError(`the checkpoint of ${checkpoint.tree_size} entries is invalid: ${error.message}`)
+    throw new DamagedChainError(
+      'entries_changed',
+      `the checkpoint of ${checkpoint.tree_size} entries is invalid: ${error.message}`,
+    )
   }
 }
 
@@ -232,11 +245,11 @@ async function growTree(
   known: Frontier | undefined,
 ): Promise<{ root: Buffer; nodes: Tables['evidence_nodes'][]; tree: Frontier }> {
   if (size < checkpointed)
-    throw new DamagedChainError(`the log has ${size} entries, but its checkpoint covers ${checkpointed}`)
+    throw new DamagedChainError('entries_missing', `it has ${size} entries, but its checkpoint covers ${checkpointed}`)
   const tree = known?.copy() ?? (await startTree(db, tenant_id, chain, checkpointed - (checkpointed % NODE_LEAVES)))
   const compareWithLast = () => {
     if (lastRoot === undefined || tree.size !== checkpointed || tree.root().equals(lastRoot)) return
-    throw new DamagedChainError(`its first ${checkpointed} entries do not match their checkpoint`)
+    throw new DamagedChainError('entries_changed', `its first ${checkpointed} entries do not match their checkpoint`)
   }
   compareWithLast()
   const nodes: Tables['evidence_nodes'][] = []
@@ -246,7 +259,7 @@ async function growTree(
     const [from, to] = [tree.size, Math.min(end, tree.size + ENTRIES_PER_READ)]
     const hashes = await readHashes(db, tenant_id, chain, { from, to })
     if (hashes.length !== (to - from) * HASH_BYTES) {
-      throw new DamagedChainError(`some of its entries ${from} to ${to - 1} are missing`)
+      throw new DamagedChainError('entries_missing', `some of its entries ${from} to ${to - 1} are missing`)
     }
     tree.append(hashes, (bits, node_index, root) => {
       if (bits % BITS_PER_LEVEL !== 0) return
@@ -263,6 +276,6 @@ async function startTree(db: Db, tenantId: string, chain: string, size: number):
     return await frontierOf(db, tenantId, chain, size)
   } catch (error) {
     if (!(error instanceof RangeError)) throw error
-    throw new DamagedChainError(error.message)
+    throw new DamagedChainError('entries_missing', error.message)
   }
 }

@@ -3,6 +3,7 @@ import { HASH_PATTERN } from '../../../shared/evidence/entry.ts'
 import { Frontier } from '../../../shared/evidence/frontier.ts'
 import { HASH_BYTES, treeRoot } from '../../../shared/evidence/merkle.ts'
 import { consistencyProof, inclusionProof, rootOfSize, type SubtreeReader } from '../../../shared/evidence/subtrees.ts'
+import { TILE_WIDTH, type Tile } from '../../../shared/evidence/tile.ts'
 import type { Db } from '../../platform/db/db.ts'
 
 /** Each stored node is the Merkle root over 2^8 nodes of the level below it. The nodes of level 0 are the leaves. */
@@ -55,9 +56,27 @@ export async function frontierOf(db: Db, tenantId: string, chain: string, size: 
   return new Frontier(size, roots)
 }
 
+/**
+ * Returns the hashes of a tile (C2SP tlog-tiles), 32 bytes each.
+ * @throws RangeError if there are fewer entries
+ */
+export const readTile = (db: Db, tenantId: string, chain: string, { level, index, width }: Tile): Promise<Buffer> =>
+  nodeReader(db, tenantId, chain)(level, index * TILE_WIDTH, width)
+
 /** Returns a reader of subtrees. If the nodes of a subtree are stored, it reads at most 256 rows for the subtree. */
 function subtreeReader(db: Db, tenantId: string, chain: string): SubtreeReader {
-  /** Returns the roots of consecutive subtrees, concatenated. */
+  const nodes = nodeReader(db, tenantId, chain)
+  return async (level, index) => {
+    const storedLevel = Math.floor(level / BITS_PER_LEVEL)
+    const count = 2 ** (level - storedLevel * BITS_PER_LEVEL)
+    return treeRoot(await nodes(storedLevel, index * count, count))
+  }
+}
+
+/** Reads the roots of `count` consecutive subtrees from `from` on, concatenated. A subtree has 256^`level` leaves. */
+type NodeReader = (level: number, from: number, count: number) => Promise<Buffer>
+
+function nodeReader(db: Db, tenantId: string, chain: string): NodeReader {
   async function nodes(level: number, from: number, count: number): Promise<Buffer> {
     if (level === 0) return leaves(from, count)
     const rows = await db
@@ -87,11 +106,7 @@ function subtreeReader(db: Db, tenantId: string, chain: string): SubtreeReader {
     return hashes
   }
 
-  return async (level, index) => {
-    const storedLevel = Math.floor(level / BITS_PER_LEVEL)
-    const count = 2 ** (level - storedLevel * BITS_PER_LEVEL)
-    return treeRoot(await nodes(storedLevel, index * count, count))
-  }
+  return nodes
 }
 
 /**

@@ -6,6 +6,7 @@ import { commitOrigin, NoteError, verifyNote } from '../../../shared/evidence/no
 import type { PublicProof } from '../../../shared/wire/evidence.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { EvidenceCheckpointRow } from '../../platform/db/tables.ts'
+import { withCosignatures } from './cosignatures.ts'
 import { proveInclusion } from './proofs.ts'
 import { findCheckpointOver, findCommit, findPublicEntry, type StoredEntry } from './store.ts'
 
@@ -82,7 +83,8 @@ async function inLog(
   const { tenant_id, chain, seq, entry_hash } = entry
   const checkpoint = await findCheckpointOver(db, tenant_id, chain, seq)
   if (!checkpoint) return isVerified ? PENDING : { ...PENDING, state: 'failed' }
-  const { tree_size, root, note, created_at } = checkpoint
+  const { tree_size, root, created_at } = checkpoint
+  const [{ note } = checkpoint] = await withCosignatures(db, tenant_id, [checkpoint])
   const path = isVerified && isSigned(checkpoint, keys) ? await pathTo(db, entry, checkpoint) : undefined
   return {
     log_index: seq,

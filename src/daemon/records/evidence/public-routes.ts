@@ -1,13 +1,15 @@
 import type { IncomingMessage } from 'node:http'
+import { LRUCache } from 'lru-cache'
 import type { z } from 'zod'
 import { ERRORS, GatewayError } from '../../../shared/errors.ts'
 import { type PublishedKey, toKeySet } from '../../../shared/evidence/keys.ts'
+import { PUBLIC_PROOF_RATE, UNKNOWN_BUNDLE_IDS } from '../../../shared/spec-limits.ts'
 import type { Clock } from '../../../shared/time.ts'
 import { FlatError } from '../../../shared/wire/common.ts'
 import { KeySetResponse, type PublicProof, PublicProofResponse } from '../../../shared/wire/evidence.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { FreshCache } from '../../platform/db/fresh-cache.ts'
-import { createAddressRate } from '../../platform/http/address-rate.ts'
+import { type CountRejection, createAddressRate } from '../../platform/http/address-rate.ts'
 import { clientAddress, createAddressList } from '../../platform/http/client-address.ts'
 import { type ResponseDoc, type Route, reply, route } from '../../platform/http/route.ts'
 import { PAGE_HEADERS, problemPage, proofPage } from './proof-page.ts'
@@ -15,11 +17,6 @@ import { findPublicProof } from './public-proof.ts'
 import { requireBundleId } from './receipt-routes.ts'
 import type { SigningKeys } from './signing-keys.ts'
 
-/**
- * The limits on public proofs: the requests per address and minute, the concurrent look-ups, and the number of
- * addresses that are counted separately.
- */
-export const PUBLIC_PROOF_RATE = { perMinute: 120, atOnce: 8, addresses: 10_000 } as const
 /** The maximum time for which clients may cache the published keys. */
 const KEY_SET_MAX_AGE_SECONDS = 300
 
@@ -37,31 +34,63 @@ export type PublicRouteDeps = {
    * trusted.
    */
   trustedProxies?: readonly string[] | undefined
+  /** Called for each request with an unknown or malformed bundle id, and for each request over the limit. */
+  countRejection: CountRejection
 }
 
 /** Defines the public routes: the proof that a request is recorded, and the keys that verify the proof. */
-export function publicEvidenceRoutes({ db, clock, keys, keySet, trustedProxies = [] }: PublicRouteDeps): Route[] {
+export function publicEvidenceRoutes({
+  db,
+  clock,
+  keys,
+  keySet,
+  trustedProxies = [],
+  countRejection,
+}: PublicRouteDeps): Route[] {
   const rate = createAddressRate({ clock, ...PUBLIC_PROOF_RATE })
   const proxies = createAddressList(trustedProxies)
+  /** Unknown bundle ids, and when each was last looked up. */
+  const unknownIds = new LRUCache<string, number>({ max: UNKNOWN_BUNDLE_IDS.max })
   let running = 0
+
+  /** @throws RATE_LIMIT_EXCEEDED */
+  function requireRate(address: string | undefined): void {
+    const waitSeconds = rate.refuses(address)
+    if (waitSeconds === undefined) return
+    countRejection(address)
+    throw tooOften(waitSeconds)
+  }
+
+  /** @throws INVALID_BUNDLE_ID, RECEIPT_NOT_FOUND, OVERLOADED */
+  async function findProof(bundleId: string): Promise<PublicProof> {
+    requireBundleId(bundleId)
+    const lookedUpMs = unknownIds.get(bundleId)
+    if (lookedUpMs !== undefined && clock.monotonic() - lookedUpMs < UNKNOWN_BUNDLE_IDS.ms) throw notFound()
+    if (running >= PUBLIC_PROOF_RATE.atOnce) throw tooMany()
+    running += 1
+    try {
+      const startedMs = clock.monotonic()
+      const proof = await findPublicProof(db, await keys.published(), bundleId)
+      if (proof) return proof
+      unknownIds.set(bundleId, startedMs)
+      throw notFound()
+    } finally {
+      running -= 1
+    }
+  }
 
   /**
    * @throws INVALID_BUNDLE_ID, RECEIPT_NOT_FOUND, and RATE_LIMIT_EXCEEDED or OVERLOADED for too many unauthenticated
    * requests
    */
   async function prove(request: IncomingMessage, bundleId: string): Promise<PublicProof> {
-    requireBundleId(bundleId)
-    const waitSeconds = rate.refuses(clientAddress(request, proxies))
-    if (waitSeconds !== undefined) throw tooOften(waitSeconds)
-    if (running >= PUBLIC_PROOF_RATE.atOnce) throw tooMany()
-    running += 1
+    const address = clientAddress(request, proxies)
+    requireRate(address)
     try {
-      const proof = await findPublicProof(db, await keys.published(), bundleId)
-      if (!proof)
-        throw new GatewayError('RECEIPT_NOT_FOUND', 'No request with this bundle id is recorded. Check the id.')
-      return proof
-    } finally {
-      running -= 1
+      return await findProof(bundleId)
+    } catch (error) {
+      if (error instanceof GatewayError && error.code !== 'OVERLOADED') countRejection(address)
+      throw error
     }
   }
 
@@ -119,8 +148,7 @@ export function publicEvidenceRoutes({ db, clock, keys, keySet, trustedProxies =
         // A client that does not know the `kid` of a proof sends `no-cache`, because another daemon may have just
         // rotated the key.
         const isFreshRequest = /\bno-cache\b/i.test(request.headers['cache-control'] ?? '')
-        const waitSeconds = isFreshRequest ? rate.refuses(clientAddress(request, proxies)) : undefined
-        if (waitSeconds !== undefined) throw tooOften(waitSeconds)
+        if (isFreshRequest) requireRate(clientAddress(request, proxies))
         return reply(200, toKeySet(isFreshRequest ? await keys.published() : await keySet.of('')), {
           'cache-control': `public, max-age=${KEY_SET_MAX_AGE_SECONDS}`,
         })
@@ -131,6 +159,9 @@ export function publicEvidenceRoutes({ db, clock, keys, keySet, trustedProxies =
 
 /** Proofs must not be cached, because a pending layer soon becomes anchored. */
 const NOT_KEPT = { 'cache-control': 'no-store' }
+
+const notFound = () =>
+  new GatewayError('RECEIPT_NOT_FOUND', 'No request with this bundle id is recorded. Check the id.')
 
 const tooOften = (retryAfterSeconds: number) =>
   new GatewayError(

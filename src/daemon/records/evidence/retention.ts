@@ -1,4 +1,4 @@
-import { CHANGES_CHAIN } from '../../../shared/evidence/entry.ts'
+import { isChangesChain } from '../../../shared/evidence/entry.ts'
 import { type Clock, DAY_MS, isoTime } from '../../../shared/time.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { payloadOf } from './entry-payload.ts'
@@ -35,7 +35,7 @@ export function createRetention({ db, clock, days }: { db: Db; clock: Clock; day
       .limit(EVIDENCE_EXPUNGE_ROWS)
       .execute()
     // An unreadable payload is kept for investigation.
-    const old = rows.filter((row) => row.chain !== CHANGES_CHAIN && payloadOf(row) !== undefined)
+    const old = rows.filter((row) => !isChangesChain(row.chain) && payloadOf(row) !== undefined)
     if (old.length > 0) {
       await db.transaction().execute(async (tx) => {
         const ids = old.map(({ id }) => id)

@@ -9,6 +9,7 @@ import type { TableRows } from '../../platform/db/insert-rows.ts'
 import type { EvidenceEntryRow } from '../../platform/db/tables.ts'
 import type { EntryDraft } from '../ledger/records.ts'
 import { type ChainHead, findHead, linkEntry, signCommit } from './chains.ts'
+import { followSuccessors, type Successors } from './losses.ts'
 import type { Signer, SigningKeys } from './signing-keys.ts'
 
 /** The number of chains for which a daemon caches the last entry. The last entries of other chains are looked up. */
@@ -43,17 +44,32 @@ export type SealerDeps = {
   keys: Pick<SigningKeys, 'current'>
   /** The id of the daemon: 12 hex characters. */
   daemonId: string
+  /**
+   * The successors of closed chains. Entries are appended to the successor of a closed chain. By default, no chain is
+   * closed.
+   */
+  successors?(): Successors | Promise<Successors>
   /** Called when a chain has enough new entries for a checkpoint (EVIDENCE_CHECKPOINT). */
   onGrowth?(): void
   /** Called after each commit with the entries that it has appended to a chain, and their drafts, in order. */
   onStored?(tenantId: string, chain: string, entries: readonly EvidenceEntryRow[], drafts: readonly EntryDraft[]): void
 }
 
+const NONE_CLOSED: Successors = new Map()
+
 const OF_ALL = ['chain', 'commit_id'] as const
 /** If all entries of a batch belong to one tenant, these columns have the same value in all rows. */
 const OF_ONE_TENANT = ['chain', 'commit_id', 'tenant_id'] as const
 
-export function createSealer({ db, clock, keys, daemonId, onGrowth, onStored }: SealerDeps): Sealer {
+export function createSealer({
+  db,
+  clock,
+  keys,
+  daemonId,
+  successors = () => NONE_CLOSED,
+  onGrowth,
+  onStored,
+}: SealerDeps): Sealer {
   let chain = `requests-${daemonId}`
   const heads = new LRUCache<string, ChainHead>({ max: EVIDENCE_HEADS })
 
@@ -87,12 +103,23 @@ export function createSealer({ db, clock, keys, daemonId, onGrowth, onStored }: 
     }
   }
 
+  /** Leaves the current chains if one of them was closed. */
+  function leaveClosed(closed: Successors): void {
+    if (!closed.has(chain)) return
+    chain = followSuccessors(chain, closed)
+    heads.clear()
+  }
+
   async function readAndSeal(
     drafts: readonly EntryDraft[],
     signer: Signer | Promise<Signer>,
-    known: Map<string, ChainHead>,
+    closed: Successors | Promise<Successors>,
   ): Promise<Sealed> {
+    leaveClosed(await closed)
+    const known = new Map<string, ChainHead>()
     for (const { tenantId } of drafts) {
+      const head = heads.get(tenantId)
+      if (head && !known.has(tenantId)) known.set(tenantId, head)
       if (!known.has(tenantId)) known.set(tenantId, await findHead(db, tenantId, chain))
     }
     return sealNow(drafts, await signer, known)
@@ -100,20 +127,19 @@ export function createSealer({ db, clock, keys, daemonId, onGrowth, onStored }: 
 
   return {
     seal(drafts) {
+      const signer = keys.current()
+      // Mark a rejection as handled, because the promise is awaited only later.
+      if (signer instanceof Promise) signer.catch(() => {})
+      const closed = successors()
+      if (signer instanceof Promise || closed instanceof Promise) return readAndSeal(drafts, signer, closed)
+      leaveClosed(closed)
       const known = new Map<string, ChainHead>()
-      let isComplete = true
       for (const { tenantId } of drafts) {
         const head = heads.get(tenantId)
-        if (head) known.set(tenantId, head)
-        else isComplete = false
+        if (head === undefined) return readAndSeal(drafts, signer, closed)
+        known.set(tenantId, head)
       }
-      const signer = keys.current()
-      if (signer instanceof Promise) {
-        // Mark a rejection as handled, because the promise is awaited only later.
-        signer.catch(() => {})
-        return readAndSeal(drafts, signer, known)
-      }
-      return isComplete ? sealNow(drafts, signer, known) : readAndSeal(drafts, signer, known)
+      return sealNow(drafts, signer, known)
     },
     forgetHeads: () => heads.clear(),
     leaveChains() {

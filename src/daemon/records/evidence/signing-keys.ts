@@ -1,6 +1,7 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
 import { sql } from 'kysely'
 import { commitText } from '../../../shared/evidence/commit.ts'
+import { CHANGES_CHAIN } from '../../../shared/evidence/entry.ts'
 import { keyIdOf, type PublishedKey } from '../../../shared/evidence/keys.ts'
 import { EVIDENCE_KEY_CACHE_MS } from '../../../shared/spec-limits.ts'
 import { type Clock, isoTime } from '../../../shared/time.ts'
@@ -9,6 +10,7 @@ import { engineOf } from '../../platform/db/engine.ts'
 import type { EvidenceKeyRow } from '../../platform/db/tables.ts'
 import type { Log } from '../../platform/log.ts'
 import { type MasterKey, openSecret, type SealedLocation, sealSecret } from '../../platform/secrets/seal.ts'
+import type { SealedColumn } from '../../platform/secrets/sealed-column.ts'
 
 /** The current signing key. */
 export type Signer = {
@@ -79,7 +81,7 @@ export async function openSigningKeys(
 
   await db.transaction().execute(async (tx) => {
     await lockKeys(tx)
-    const isFirst = !(await hasKeys(tx))
+    const isFirst = !(await hasKeys(tx)) && !(await wasSigned(tx))
     const row = (await findCurrent(tx)) ?? (await insertKey(tx, name ?? `aigw-${randomBytes(6).toString('hex')}`))
     // Decrypt the key now, so that a wrong master key is detected at start, not at the first request.
     const signer = toSigner(masterKey, row)
@@ -93,21 +95,13 @@ export async function openSigningKeys(
     current: () => freshSigner() ?? loadAndKeep(),
     // The result is not cached: if the transaction has created the key, a rollback would remove it again.
     currentIn: (tx) => freshSigner() ?? load(tx),
-    async published() {
-      const rows = await db
-        .selectFrom('evidence_keys')
-        .selectAll()
-        .orderBy('created_at', 'desc')
-        .orderBy('kid')
-        .execute()
-      return rows.map(toPublished)
-    },
+    published: () => publishedKeys(db),
     async rotate(tx) {
       await lockKeys(tx)
       const former = await findCurrent(tx)
       await tx
         .updateTable('evidence_keys')
-        .set({ retired_at: isoTime(clock.now()), sealed_private_key: null })
+        .set({ retired_at: await endOfUse(tx, isoTime(clock.now())), sealed_private_key: null })
         .where('retired_at', 'is', null)
         .execute()
       return toPublished(await insertKey(tx, name ?? former?.name ?? `aigw-${randomBytes(6).toString('hex')}`))
@@ -116,6 +110,26 @@ export async function openSigningKeys(
       known = undefined
     },
   }
+}
+
+/**
+ * Returns the end of the validity window of the current key: now, or the time of its last signature if the clock ran
+ * ahead then. Otherwise verifiers would reject genuine entries.
+ */
+async function endOfUse(tx: Db, now: string): Promise<string> {
+  const last = await tx
+    .selectFrom('evidence_commits')
+    .select('created_at')
+    .orderBy('id', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  return last !== undefined && last.created_at > now ? last.created_at : now
+}
+
+/** Returns all keys of the store, current and retired, newest first. */
+export async function publishedKeys(db: Db): Promise<PublishedKey[]> {
+  const rows = await db.selectFrom('evidence_keys').selectAll().orderBy('created_at', 'desc').orderBy('kid').execute()
+  return rows.map(toPublished)
 }
 
 /**
@@ -132,6 +146,25 @@ const findCurrent = (db: Db): Promise<EvidenceKeyRow | undefined> =>
 const hasKeys = async (db: Db): Promise<boolean> =>
   (await db.selectFrom('evidence_keys').select('kid').limit(1).executeTakeFirst()) !== undefined
 
+/** Whether a key of this store has signed something. Then the store has lost its keys, and is not a new store. */
+async function wasSigned(db: Db): Promise<boolean> {
+  const commit = await db
+    .selectFrom('evidence_commits')
+    .select('id')
+    .where('signature', '<>', '')
+    .limit(1)
+    .executeTakeFirst()
+  const checkpoint = await db.selectFrom('evidence_checkpoints').select('kid').limit(1).executeTakeFirst()
+  // The migration wrote only chains of changes, so all entries of requests had a signature.
+  const request = await db
+    .selectFrom('evidence_entries')
+    .select('id')
+    .where('chain', '<>', CHANGES_CHAIN)
+    .limit(1)
+    .executeTakeFirst()
+  return (commit ?? checkpoint ?? request) !== undefined
+}
+
 async function countUnsigned(db: Db): Promise<number> {
   const { count } = await db
     .selectFrom('evidence_commits')
@@ -142,7 +175,7 @@ async function countUnsigned(db: Db): Promise<number> {
 }
 
 /**
- * Signs entries that a migration has converted. Called only with the first key of a store. Later unsigned entries are
+ * Signs entries that a migration has converted. Called only with the first key of a store that has no signature yet. Later unsigned entries are
  * forgeries; signing them would make them look genuine.
  */
 async function signUnsigned(tx: Db, signer: Signer, clock: Clock): Promise<void> {
@@ -182,6 +215,14 @@ function toSigner(masterKey: MasterKey, { kid, name, public_key, sealed_private_
     publicKey: Buffer.from(public_key, 'base64'),
     sign: (text) => sign(null, Buffer.from(text), privateKey),
   }
+}
+
+/** The column of private keys, for a rotation of the master key. */
+export const PRIVATE_KEY_COLUMN: SealedColumn = {
+  table: 'evidence_keys',
+  column: 'sealed_private_key',
+  key: ['kid'],
+  locationOf: ({ kid = '' }) => locationOf(kid),
 }
 
 const locationOf = (kid: string): SealedLocation => ({

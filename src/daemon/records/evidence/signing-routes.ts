@@ -1,6 +1,8 @@
+import { hash } from 'node:crypto'
 import type { z } from 'zod'
 import { GatewayError, invalidField } from '../../../shared/errors.ts'
 import { type ExportedChain, exportOrigin, exportRoot } from '../../../shared/evidence/export-root.ts'
+import { statementText } from '../../../shared/evidence/export-statement.ts'
 import type { PublishedKey } from '../../../shared/evidence/keys.ts'
 import { checkpointText, signedNote } from '../../../shared/evidence/note.ts'
 import { isoTime } from '../../../shared/time.ts'
@@ -18,9 +20,11 @@ import { type Route, reply, route } from '../../platform/http/route.ts'
 import { type ChangeDeps, change } from '../audit/change.ts'
 import { toShownCheckpoint } from './checkpoint-list.ts'
 import type { Checkpoints } from './checkpoints.ts'
+import { stateExport } from './export-statement.ts'
+import { acknowledgedChains } from './losses.ts'
 import { rootOfChain } from './proofs.ts'
 import type { SigningKeys } from './signing-keys.ts'
-import { listChains, measureChains, readChain } from './store.ts'
+import { listChains, measureChains, readChain, type StoredChain } from './store.ts'
 
 /** The maximum size of a request body. It is large enough for an export of EVIDENCE_PAGE chains. */
 const SIGN_EXPORT_BODY_BYTES = 524_288
@@ -64,7 +68,9 @@ export function signingRoutes(deps: SigningRouteDeps): Route[] {
         const { tenantId } = context.caller
         const { chain } = context.body
         const chains = (await measureChains(db, tenantId)).map((measured) => measured.chain)
-        const asked = chains.filter((name) => chain === undefined || name === chain)
+        // A closed chain gets no checkpoint. Once its loss is acknowledged, this is no longer an error.
+        const closed = await acknowledgedChains(db, tenantId)
+        const asked = chains.filter((name) => (chain === undefined ? !closed.has(name) : name === chain))
         if (chain !== undefined && asked.length === 0) {
           throw new GatewayError('CHAIN_NOT_FOUND', 'No chain of this tenant has this name.')
         }
@@ -87,7 +93,7 @@ export function signingRoutes(deps: SigningRouteDeps): Route[] {
       ...common,
       access: 'smltp-security',
       path: '/api/external/transparency/exports/sign',
-      summary: 'Sign the manifest of an export that contains the complete log of the tenant',
+      summary: 'Sign an export that contains the complete log of the tenant, with the counts of the store',
       body: SignExportRequest,
       bodyLimit: SIGN_EXPORT_BODY_BYTES,
       responses: {
@@ -105,7 +111,10 @@ export function signingRoutes(deps: SigningRouteDeps): Route[] {
           )
         const { tenantId } = context.caller
         for (const exported of chains) await requireOwned(db, tenantId, exported)
-        await requireWhole(db, tenantId, chains, deps.clock.now())
+        const now = deps.clock.now()
+        const stored = await listChains(db, tenantId)
+        await requireWhole(db, { tenantId, stored, exported: chains, now })
+        const statement = statementText(await stateExport(db, tenantId, { stored, exported: chains, manifest, now }))
         await change(deps, context, ({ record }) =>
           record({
             type: 'evidence_management',
@@ -117,13 +126,14 @@ export function signingRoutes(deps: SigningRouteDeps): Route[] {
           }),
         )
         const signer = await signingKeys.current()
-        const origin = exportOrigin(signer.name, manifest)
+        const origin = exportOrigin(signer.name, hash('sha256', statement, 'hex'))
         const text = checkpointText({ origin, size: rows, root: exportRoot(chains).toString('base64') })
         const signature = signer.sign(text)
         return reply(200, {
           kid: signer.kid,
           name: signer.name,
           origin,
+          statement,
           note: signedNote(text, signer.name, signer.publicKey, signature),
           signature: signature.toString('base64'),
         } satisfies z.input<typeof SignExportResponse>)
@@ -196,10 +206,18 @@ async function rootIn(db: Db, tenantId: string, chain: string, size: number): Pr
  * @throws EVIDENCE_MISMATCH with the name of the chain, if the export lacks older entries, or if the store lacks
  * entries that a checkpoint covers
  */
-async function requireWhole(db: Db, tenantId: string, chains: readonly ExportedChain[], nowMs: number): Promise<void> {
-  const sizes = new Map(chains.map(({ chain, size }) => [chain, size]))
-  const startedAt = isoTime(nowMs - EVIDENCE_EXPORT_MS)
-  for (const { chain, size, checkpoint } of await listChains(db, tenantId)) {
+async function requireWhole(
+  db: Db,
+  {
+    tenantId,
+    stored,
+    exported,
+    now,
+  }: { tenantId: string; stored: StoredChain[]; exported: ExportedChain[]; now: number },
+): Promise<void> {
+  const sizes = new Map(exported.map(({ chain, size }) => [chain, size]))
+  const startedAt = isoTime(now - EVIDENCE_EXPORT_MS)
+  for (const { chain, size, checkpoint } of stored) {
     if (checkpoint && checkpoint.tree_size > size) {
       const message = `The store has ${size} entries of the chain "${chain}", but its checkpoint covers ${checkpoint.tree_size}.`
       throw new GatewayError('EVIDENCE_MISMATCH', message)

@@ -28,6 +28,7 @@ import { listEntries } from './entry-list.ts'
 import { payloadOf } from './entry-payload.ts'
 import type { Integrity } from './integrity.ts'
 import { windowOf } from './log-window.ts'
+import { acknowledgedChains } from './losses.ts'
 import { listChains, readChain } from './store.ts'
 
 /** The maximum number of rows of a compliance report in CSV. */
@@ -38,8 +39,8 @@ export type TransparencyDeps = {
   clock: Clock
   integrity: Integrity
   /**
-   * Whether the store contradicted a checkpoint of any tenant, at start or when the next checkpoint was due. Resolves
-   * when the comparison at start is complete.
+   * Whether evidence of any tenant is lost and no operator has acknowledged the loss, or whether the comparison at start
+   * has failed. Resolves when that comparison is complete.
    */
   isDoubted(): Promise<boolean>
 }
@@ -62,8 +63,12 @@ export function transparencyRoutes({ db, clock, integrity, isDoubted }: Transpar
       async handle({ caller: { tenantId } }) {
         const chains = await listChains(db, tenantId)
         const known = integrity.last(tenantId)
-        const isCut = chains.some(({ size, checkpoint }) => checkpoint !== undefined && checkpoint.tree_size > size)
-        const isDegraded = isCut || known?.chainIntegrity === 'violated' || (await isDoubted())
+        const acknowledged = await acknowledgedChains(db, tenantId)
+        const isViolated = known?.details.some(({ chain }) => !acknowledged.has(chain)) ?? false
+        const isCut = chains.some(
+          ({ chain, size, checkpoint }) => (checkpoint?.tree_size ?? 0) > size && !acknowledged.has(chain),
+        )
+        const isDegraded = isCut || isViolated || (await isDoubted())
         return reply(200, {
           status: isDegraded ? 'degraded' : 'operational',
           timestamp: isoTime(clock.now()),

@@ -1,11 +1,19 @@
 // The route that reports the usage of a tenant.
 import type { z } from 'zod'
-import { invalidField } from '../../../shared/errors.ts'
+import { GatewayError, invalidField } from '../../../shared/errors.ts'
 import { LOG_WINDOW_DAYS } from '../../../shared/spec-limits.ts'
 import { type Clock, DAY_MS, isoTime } from '../../../shared/time.ts'
-import { ReportUsageQuery, ReportUsageResponse, type UsageGroup } from '../../../shared/wire/usage.ts'
+import { StructuredError } from '../../../shared/wire/common.ts'
+import {
+  ReconcileUsageQuery,
+  ReconcileUsageResponse,
+  ReportUsageQuery,
+  ReportUsageResponse,
+  type UsageGroup,
+} from '../../../shared/wire/usage.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { type Route, reply, route } from '../../platform/http/route.ts'
+import { reconcile } from './reconcile.ts'
 import { AMOUNTS, DAY_CHARS } from './usage-days.ts'
 
 /** Maximum number of rows of a report. */
@@ -18,7 +26,34 @@ const COLUMNS = { day: 'day', user: 'user_id', key: 'api_key_id', model: 'model'
 >
 
 export function usageRoutes({ db, clock }: { db: Db; clock: Clock }): Route[] {
+  /** A comparison reads the log of a month, so a daemon runs one at a time. */
+  let isReconciling = false
   return [
+    route({
+      method: 'GET',
+      path: '/api/admin/usage/reconcile',
+      access: 'analytics',
+      errors: 'structured',
+      tags: ['Usage'],
+      summary: 'Compare the billed sums of a month with the costs in the signed receipts',
+      query: ReconcileUsageQuery,
+      responses: {
+        200: { description: 'The differences; none if all bills match', schema: ReconcileUsageResponse },
+        503: { description: 'Another comparison is running', schema: StructuredError },
+      },
+      async handle({ caller: { tenantId }, query: { month }, signal }) {
+        if (isReconciling)
+          throw new GatewayError('OVERLOADED', 'Another comparison of bills is running. Retry later.', {
+            retryAfterSeconds: 10,
+          })
+        isReconciling = true
+        try {
+          return reply(200, await reconcile({ db, clock }, { tenantId, month, signal }))
+        } finally {
+          isReconciling = false
+        }
+      },
+    }),
     route({
       method: 'GET',
       path: '/api/admin/usage',

@@ -2,21 +2,28 @@ import type { z } from 'zod'
 import { GatewayError, invalidField } from '../../../shared/errors.ts'
 import { toPolicyId } from '../../../shared/policy-id.ts'
 import { isoTime } from '../../../shared/time.ts'
-import type { CreatePolicyRequest, PolicyDocument, UpdatePolicyRequest } from '../../../shared/wire/policies.ts'
+import {
+  type CreatePolicyRequest,
+  POLICY_READ_ONLY,
+  type PolicyDocument,
+  type UpdatePolicyRequest,
+} from '../../../shared/wire/policies.ts'
 import type { Db } from '../../platform/db/db.ts'
+import { requireUnlike } from '../../platform/db/distinct-name.ts'
+import { changesIn } from '../../platform/http/read-only.ts'
 import { type Activity, type Actor, type Change, type ChangeDeps, change } from '../../records/audit/change.ts'
 import { BUILT_IN_SHIELD_POLICIES } from '../prompt-shield/built-in.ts'
 import { findShieldPolicy } from '../prompt-shield/store.ts'
-import { findBuiltIn, SYSTEM_DEFAULT } from './built-in.ts'
+import { BUILT_IN_POLICIES, findBuiltIn, SYSTEM_DEFAULT } from './built-in.ts'
 import type { PolicyCatalogue } from './policies.ts'
 import { type NamedPolicy, policyHash } from './policies.ts'
 import {
   deletePolicy,
   findActivation,
   findKeysNaming,
-  findPolicyIds,
   findPolicyRow,
   insertPolicy,
+  listPolicies,
   nameExists,
   type PolicyRow,
   setActivation,
@@ -48,7 +55,9 @@ export function createPolicy(
   if (findBuiltIn(id)) throw nameExists({ id, name })
   return changePolicies(deps, actor, async ({ tx, caller: { tenantId }, record }) => {
     const now = isoTime(deps.clock.now())
-    if ((await findPolicyIds(tx, tenantId)).length >= CUSTOM_POLICIES) {
+    const others = await listPolicies(tx, tenantId)
+    requireUnlike('name', name, [...BUILT_IN_POLICIES, ...others])
+    if (others.length >= CUSTOM_POLICIES) {
       throw new GatewayError(
         'VALIDATION_ERROR',
         `A tenant may have at most ${CUSTOM_POLICIES} custom policies. Delete one first.`,
@@ -73,10 +82,16 @@ export function changePolicy(
   deps: PolicyChangeDeps,
   actor: Actor,
   nameOrId: string,
-  { description, policy: document }: z.output<typeof UpdatePolicyRequest>,
+  request: z.output<typeof UpdatePolicyRequest>,
 ): Promise<ShownPolicy> {
   return changePolicies(deps, actor, async ({ tx, caller: { tenantId }, record }) => {
     const before = await getOwnPolicy(tx, tenantId, nameOrId)
+    const isActive = (await activePolicyId(tx, tenantId)) === before.id
+    const shown = { ...toNamedPolicy(before), isActive }
+    const { description, policy: document } = changesIn(request, POLICY_READ_ONLY, {
+      ...shown,
+      policyHash: shown.hash,
+    })
     if (document !== undefined) await requireEffective(tx, tenantId, document)
     const after = {
       ...before,
@@ -87,7 +102,7 @@ export function changePolicy(
     await updatePolicy(tx, after)
     // Fields that were not sent are undefined, so the JSON of the audit entry omits these fields.
     await record({ ...activityOn(after, 'update'), metadata: { ...factsOf(after), description, document } })
-    return { policy: toNamedPolicy(after), isActive: (await activePolicyId(tx, tenantId)) === after.id }
+    return { policy: toNamedPolicy(after), isActive }
   })
 }
 

@@ -32,7 +32,7 @@ export function toNamedPolicy(row: PolicyRow): NamedPolicy {
 }
 
 /** Returns the ids of the policies that a tenant created. */
-export async function findPolicyIds(db: Db, tenantId: string): Promise<string[]> {
+async function findPolicyIds(db: Db, tenantId: string): Promise<string[]> {
   const rows = await db.selectFrom('smltp_policies').select('id').where('tenant_id', '=', tenantId).execute()
   return rows.map(({ id }) => id)
 }

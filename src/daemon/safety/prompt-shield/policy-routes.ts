@@ -6,13 +6,16 @@ import { DoneResponse, StructuredError } from '../../../shared/wire/common.ts'
 import {
   CreateShieldPolicyRequest,
   ListShieldPoliciesResponse,
+  SHIELD_POLICY_READ_ONLY,
   type ShieldPolicy,
   ShieldPolicyResponse,
   ShowShieldPolicyResponse,
   UpdateShieldPolicyRequest,
 } from '../../../shared/wire/shield.ts'
 import type { Db } from '../../platform/db/db.ts'
+import { requireUnlike } from '../../platform/db/distinct-name.ts'
 import type { FreshCache } from '../../platform/db/fresh-cache.ts'
+import { changesIn } from '../../platform/http/read-only.ts'
 import { type Route, reply, route } from '../../platform/http/route.ts'
 import { type ChangeDeps, change } from '../../records/audit/change.ts'
 import { listPolicies } from '../policies/store.ts'
@@ -73,6 +76,8 @@ export function shieldPolicyRoutes(
         const id = toPolicyId(body.name)
         if (builtInOf(id)) throw nameExists(body.name)
         const policy = await change(deps, context, async ({ tx, record }) => {
+          const others = await findShieldPolicies(tx, caller.tenantId)
+          requireUnlike('name', body.name, [...BUILT_IN_SHIELD_POLICIES, ...others])
           await insertShieldPolicy(tx, {
             tenant_id: caller.tenantId,
             id,
@@ -114,10 +119,15 @@ export function shieldPolicyRoutes(
         409: { description: 'An SMLTP policy requires this shield policy, so it must block', schema: StructuredError },
       },
       async handle(context) {
-        const { body, params, caller } = context
+        const { params, caller } = context
         const policy = await change(deps, context, async ({ tx, record }) => {
           const before = await getCustomPolicy(tx, caller.tenantId, params.policyId)
-          const { description = before.description, policy = before.policy } = body
+          const changes = changesIn(context.body, SHIELD_POLICY_READ_ONLY, {
+            createdAt: undefined,
+            updatedAt: undefined,
+            ...before,
+          })
+          const { description = before.description, policy = before.policy } = changes
           if (policy.mode === 'monitor') await requireNotRequired(tx, caller.tenantId, before.id)
           await updateShieldPolicy(tx, {
             tenant_id: caller.tenantId,
@@ -126,7 +136,7 @@ export function shieldPolicyRoutes(
             document: JSON.stringify(policy),
             updated_at: isoTime(clock.now()),
           })
-          await record({ ...activityOn(before, 'update'), metadata: { ...body } })
+          await record({ ...activityOn(before, 'update'), metadata: { ...changes } })
           return getShieldPolicy(tx, caller.tenantId, before.id)
         })
         shieldPolicies.forget(caller.tenantId)

@@ -18,7 +18,7 @@ import {
   type Snippets,
   watchOutput,
 } from '../guards/shield/output.ts'
-import { type ShieldOptions, type ShieldScan, scanTextInSlices } from '../guards/shield/scan.ts'
+import { prepareScans, type ShieldOptions, type ShieldScan, scanTextInSlices } from '../guards/shield/scan.ts'
 import type { TextSource } from '../guards/shield/source.ts'
 import { isWorse } from '../guards/shield/verdict.ts'
 import type { GuardIncident } from '../incidents/incident.ts'
@@ -101,6 +101,7 @@ export function createShieldScanner({
   /** The operator's model, if there is one. */
   model?: (ShieldModel & ShieldModelLevels) | undefined
 }): ShieldScanner {
+  prepareScans()
   const remembered = new LRUCache<string, ShieldScan>({ max: CACHED_ENTRIES })
   const snippets = new LRUCache<string, Snippets>({
     maxSize: PIECES_KEPT,

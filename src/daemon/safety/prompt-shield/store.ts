@@ -4,6 +4,7 @@ import type { ShieldPolicy } from '../../../shared/wire/shield.ts'
 import { ShieldPolicyDocument } from '../../../shared/wire/shield.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { ShieldPolicyRow } from '../../platform/db/tables.ts'
+import { BUILT_IN_SHIELD_POLICIES } from './built-in.ts'
 
 /** Returns all shield policies of a tenant, sorted by name. */
 export async function findShieldPolicies(db: Db, tenantId: string): Promise<ShieldPolicy[]> {
@@ -14,6 +15,13 @@ export async function findShieldPolicies(db: Db, tenantId: string): Promise<Shie
     .orderBy('id')
     .execute()
   return rows.map(toShieldPolicy)
+}
+
+/** Returns a function that tests whether an id is a prompt shield policy of this tenant, custom or built-in. */
+export async function knownShieldPolicies(db: Db, tenantId: string): Promise<(policyId: string) => boolean> {
+  const rows = await db.selectFrom('shield_policies').select('id').where('tenant_id', '=', tenantId).execute()
+  const known = new Set([...BUILT_IN_SHIELD_POLICIES, ...rows].map(({ id }) => id))
+  return (id) => known.has(id)
 }
 
 export async function findShieldPolicy(db: Db, tenantId: string, id: string): Promise<ShieldPolicy | undefined> {

@@ -4,7 +4,7 @@ import type { Dispatcher } from 'undici'
 import { WEBHOOK_ATTEMPT_MS, WEBHOOK_RESPONSE_BYTES } from '../../../shared/spec-limits.ts'
 import type { Clock, Timer } from '../../../shared/time.ts'
 import { readTarget, type Target, TargetRefused } from '../target-address.ts'
-import { addressesOf } from '../target-guard.ts'
+import { addressesOf, mayShowReceiver, type TargetGuard } from '../target-guard.ts'
 import { type Connection, type ConnectionBook, type ConnectionDeps, createConnectionBook } from './connections.ts'
 
 export type AttemptRequest = { url: string; headers: readonly string[]; body: string }
@@ -16,7 +16,10 @@ export type AttemptResult = {
   /** The reason for the failure, in a few words. Null after a 2xx. */
   error: string | null
   durationMs: number
-  /** The first WEBHOOK_RESPONSE_BYTES of the response as text. Null if there was no response. */
+  /**
+   * The first WEBHOOK_RESPONSE_BYTES of the response as text. Null if there was no response, and for private receivers
+   * (`showPrivateBodies`).
+   */
   response: string | null
   timedOut: boolean
 }
@@ -57,7 +60,7 @@ export function createSender(deps: ConnectionDeps): Sender {
   return {
     send(request) {
       return new Promise((resolve) => {
-        const attempt = new Attempt(request, { book, clock }, (result) => {
+        const attempt = new Attempt(request, { book, clock, guard }, (result) => {
           running.delete(attempt)
           resolve(result)
         })
@@ -88,6 +91,7 @@ export function createSender(deps: ConnectionDeps): Sender {
 class Attempt implements Dispatcher.DispatchHandler {
   readonly #request: AttemptRequest
   readonly #book: ConnectionBook
+  readonly #guard: TargetGuard
   readonly #clock: Clock
   readonly #done: (result: AttemptResult) => void
   readonly #startedAt: number
@@ -97,14 +101,16 @@ class Attempt implements Dispatcher.DispatchHandler {
   #kept: Buffer[] = []
   #keptBytes = 0
   #ended = false
+  #mayShow = true
 
   constructor(
     request: AttemptRequest,
-    { book, clock }: { book: ConnectionBook; clock: Clock },
+    { book, clock, guard }: { book: ConnectionBook; clock: Clock; guard: TargetGuard },
     done: (result: AttemptResult) => void,
   ) {
     this.#request = request
     this.#book = book
+    this.#guard = guard
     this.#clock = clock
     this.#done = done
     this.#startedAt = clock.monotonic()
@@ -113,6 +119,7 @@ class Attempt implements Dispatcher.DispatchHandler {
 
   begin(target: Target, addresses: readonly string[]): void {
     if (this.#ended) return
+    this.#mayShow = mayShowReceiver(addresses, this.#guard)
     this.#connection = this.#book.take(target, addresses, this.#startedAt + WEBHOOK_ATTEMPT_MS)
     // The cast is safe, because undici never modifies the headers.
     const headers = this.#request.headers as string[]
@@ -154,7 +161,7 @@ class Attempt implements Dispatcher.DispatchHandler {
   onResponseError(_: Dispatcher.DispatchController, error: Error): void {
     if (this.#ended) return
     const isStale = this.#connection?.used === true && this.#status === null && isClosed(error)
-    this.#end(reasonOf(error), { closedEarly: isStale })
+    this.#end(this.#mayShow ? reasonOf(error) : codeOf(error), { closedEarly: isStale })
   }
 
   #timeOut(): void {
@@ -172,7 +179,7 @@ class Attempt implements Dispatcher.DispatchHandler {
       status,
       error: acknowledged ? null : (failure ?? `status ${status}`),
       durationMs: Math.round(this.#clock.monotonic() - this.#startedAt),
-      response: status === null ? null : toText(this.#kept),
+      response: status === null || !this.#mayShow ? null : toText(this.#kept),
       timedOut,
     })
     this.#kept = []
@@ -187,6 +194,10 @@ const storable = (text: string): string => text.replace(/[\0\p{Surrogate}]/gu, '
 
 const isClosed = (error: Error): boolean =>
   'code' in error && ['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'].includes(String(error.code))
+
+/** The reason for a failure without the address, because a tenant could map the operator's network otherwise. */
+const codeOf = (error: Error): string =>
+  error instanceof TargetRefused ? error.message : 'code' in error ? String(error.code) : 'the connection failed'
 
 /**
  * Returns the reason for a failure in a few words, for the delivery log. The gateway's own messages are shown in full.

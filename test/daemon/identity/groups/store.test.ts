@@ -16,6 +16,7 @@ import { insertRows } from '../../../../src/daemon/platform/db/insert-rows.ts'
 import { toSearchText } from '../../../../src/daemon/platform/db/list-page.ts'
 import type { Tables } from '../../../../src/daemon/platform/db/tables.ts'
 import { lockTenant } from '../../../../src/daemon/platform/db/tenant-lock.ts'
+import { skeletonOf } from '../../../../src/daemon/platform/text/skeleton.ts'
 import { newId } from '../../../../src/shared/ids.ts'
 import { GROUP_SORTS } from '../../../../src/shared/wire/groups.ts'
 import { addTenant, addUser, tenantRow, userRow } from '../../../accounts.ts'
@@ -35,6 +36,7 @@ function groupRow(tenant_id: string, given: Partial<Tables['groups']> = {}): Tab
     status: 'Active',
     user_count: 0,
     search_text: toSearchText(name, given.description ?? ''),
+    name_skeleton: skeletonOf(name),
     created_at: CREATED,
     updated_at: CREATED,
     ...given,

@@ -49,8 +49,8 @@ describeEachEngine('API keys', (engine) => {
     allowedIPs: ['127.0.0.0/8', '2001:db8::/32', '192.0.2.1'],
     enablePromptShield: true,
     promptShieldSensitivity: 'strict',
-    promptShieldPolicyId: 'shield-1',
-    allowedPromptShieldPolicies: ['shield-1', 'shield-2'],
+    promptShieldPolicyId: 'strict',
+    allowedPromptShieldPolicies: ['strict', 'balanced'],
     allowPromptShieldOptOut: true,
     failoverDefaults: {
       models: ['openai/gpt-4o', 'local/extract'],
@@ -428,6 +428,49 @@ describeEachEngine('API keys', (engine) => {
     const { call } = await administration()
     const { status, body } = await call('GET', `?${query}`)
     expect([status, body.error.code, body.error.details.field]).toEqual([400, 'VALIDATION_ERROR', query.split('=')[0]])
+  })
+
+  test('a prompt shield policy of another tenant is as unknown as one that does not exist', async () => {
+    const { call } = await administration()
+    const other = await administration()
+    const made = await gateway.current.call(
+      'POST',
+      '/api/admin/prompt-shield-policies',
+      { name: 'Theirs', policy: { mode: 'monitor' } },
+      { key: other.secret },
+    )
+    expect(made.status).toBe(201)
+    const { apiKey } = (await call('POST', '', { name: 'k' })).body
+    for (const name of ['Theirs', 'theirs', 'gone']) {
+      for (const [field, value] of [
+        ['promptShieldPolicyId', name],
+        ['allowedPromptShieldPolicies', ['strict', name]],
+      ] as const) {
+        for (const answer of [
+          await call('POST', '', { name: 'k', [field]: value }),
+          await call('PUT', `/${apiKey.id}`, { [field]: value }),
+        ]) {
+          expect([answer.status, answer.body.error.details.field, answer.body.error.message]).toEqual([
+            400,
+            field,
+            `There is no prompt shield policy "${name}". GET /api/admin/prompt-shield-policies lists all of them.`,
+          ])
+        }
+      }
+    }
+    expect((await other.call('POST', '', { name: 'k', promptShieldPolicyId: 'Theirs' })).status).toBe(201)
+  })
+
+  test('a key whose prompt shield policy was deleted can still be changed', async () => {
+    const { call, secret } = await administration()
+    const shields = (method: string, path: string, body?: unknown) =>
+      gateway.current.call(method, `/api/admin/prompt-shield-policies${path}`, body, { key: secret })
+    await shields('POST', '', { name: 'ours', policy: {} })
+    const given = { promptShieldPolicyId: 'ours', allowedPromptShieldPolicies: ['ours'] }
+    const { apiKey } = (await call('POST', '', { name: 'k', ...given })).body
+    expect((await shields('DELETE', '/ours')).status).toBe(200)
+    const changed = await call('PUT', `/${apiKey.id}`, { ...given, dailyLimit: 3 })
+    expect([changed.status, changed.body.apiKey]).toEqual([200, expect.objectContaining({ ...given, dailyLimit: 3 })])
   })
 
   test('a key shows when it was last used', async () => {

@@ -44,6 +44,7 @@ describeEachEngine('first start', (engine) => {
         created_at: '2026-01-01T00:00:00.000Z',
         updated_at: '2026-01-01T00:00:00.000Z',
         search_text: 'default',
+        name_skeleton: 'default',
       },
     ])
     expect(users).toMatchObject([

@@ -12,7 +12,15 @@ describeEachEngine('the store of indexes', (engine) => {
     await insertNamedIndex(db, 'b', 'of-b')
   })
   test('a name is unique per tenant, even for two concurrent requests', async () => {
-    const race = { tenant_id: 'b', name: 'race', description: '', created_by: 'u', created_at: NOW, updated_at: NOW }
+    const times = { created_at: NOW, updated_at: NOW }
+    const race = {
+      tenant_id: 'b',
+      name: 'race',
+      description: '',
+      created_by: 'u',
+      index_access: 'write',
+      ...times,
+    } as const
     const both = await Promise.allSettled(['one', 'two'].map((id) => insertIndex(store.db, { ...race, id })))
     expect(both.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
     const refused = both.find(({ status }) => status === 'rejected')

@@ -41,8 +41,8 @@ export async function insertTenant(db: Db, id: string): Promise<void> {
 
 /** An index whose name is its id. */
 export function insertNamedIndex(db: Db, tenantId: string, id: string): Promise<void> {
-  const times = { created_at: NOW, updated_at: NOW }
-  return insertIndex(db, { id, tenant_id: tenantId, name: id, description: '', created_by: 'u', ...times })
+  const rest = { created_at: NOW, updated_at: NOW, index_access: 'write' as const }
+  return insertIndex(db, { id, tenant_id: tenantId, name: id, description: '', created_by: 'u', ...rest })
 }
 
 /** The settings of a replacement that is never aborted and writes only the document. */

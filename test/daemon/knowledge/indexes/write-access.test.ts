@@ -19,6 +19,8 @@ const CALLERS: Record<string, { reads: Name[]; writes: Name[] }> = {
   'a key of Grace': { reads: ['general', 'of-grace'], writes: ['of-grace'] },
   'a globalReader': { reads: ['general'], writes: [] },
   'a reader of index-management': { reads: ['general'], writes: [] },
+  'an administrator of groups, in the team': { reads: ['general', 'of-team'], writes: ['of-team'] },
+  'an administrator of groups, in no team': { reads: ['general'], writes: [] },
   'an administrator of index-management': { reads: ['general'], writes: ['general'] },
   'the administrator who made the indexes': { reads: ['general'], writes: ['general'] },
   'that administrator, with a key for applications': { reads: ['general'], writes: [] },
@@ -56,10 +58,18 @@ describeEachEngine('who may write an index', (engine) => {
       'an administrator of index-management',
       await withPermission({ section: 'index-management', level: 'admin' }),
     )
+    const ofGroups = { section: 'group-management', level: 'admin' } as const
+    const leader = await withPermission(ofGroups)
+    await keyOf('an administrator of groups, in the team', leader)
+    await keyOf('an administrator of groups, in no team', await withPermission(ofGroups))
     await keyOf('the administrator who made the indexes', admin)
     await keyOf('that administrator, with a key for applications', admin, { adminAccess: false })
 
-    const team = await call('POST', '/api/external/groups', { name: 'team', description: '', users: [ada.id] })
+    const team = await call('POST', '/api/external/groups', {
+      name: 'team',
+      description: '',
+      users: [ada.id, leader.id],
+    })
     owners = {
       general: { assigned_user_id: null, assigned_group_id: null },
       'of-ada': { assigned_user_id: ada.id, assigned_group_id: null },
@@ -132,7 +142,8 @@ describeEachEngine('who may write an index', (engine) => {
             expect(body.error).toBe('Access denied')
             expect(body.message).toBe(
               `This key may only read the index "${name}". To change its documents, use a key with "indexAccess": "write", ` +
-                'a key of the owner of the index, or one with "index-management" at level "admin".',
+                `${name === 'of-team' ? 'a key with "group-management" at level "admin"' : 'a key of the owner of the index'}, ` +
+                'or one with "index-management" at level "admin".',
             )
           }
         }
@@ -142,6 +153,56 @@ describeEachEngine('who may write an index', (engine) => {
       }
     })
   }
+
+  test('an index with indexAccess "read" is changed only by its owner and by administrators', async () => {
+    const { call } = shared.current
+    const writer = 'a key of Ada that may write'
+    const allowed: Record<string, Name[]> = {
+      [writer]: ['of-ada'],
+      'an administrator of groups, in the team': ['of-team'],
+      'an administrator of index-management': ['general'],
+    }
+    for (const name of ['general', 'of-ada', 'of-team'] as const) {
+      await fill(name)
+      const path = `${BASE}/${ids.get(name)}`
+      const closed = await call('PUT', path, { indexAccess: 'read' })
+      expect([closed.status, closed.body.index.indexAccess]).toEqual([200, 'read'])
+      for (const [who, writes] of Object.entries(allowed)) {
+        if (!CALLERS[who]?.reads.includes(name)) continue
+        const answer = await train(name, 'notes.md', `Otters bite ${who}.`, keys.get(who) ?? '')
+        expect([name, who, answer.status]).toEqual([name, who, writes.includes(name) ? 200 : 403])
+      }
+      expect((await train(name, 'notes.md', 'Otters dig.', keys.get(writer) ?? '')).body).toEqual(
+        name === 'of-ada'
+          ? expect.objectContaining({ success: true })
+          : expect.objectContaining({
+              error: 'Access denied',
+              message: expect.stringContaining(`The index "${name}" is read-only for its readers`),
+            }),
+      )
+      // A change of the assignment or the name keeps the setting.
+      expect((await call('PUT', path, { description: 'closed' })).body.index.indexAccess).toBe('read')
+      expect((await call('PUT', path, { indexAccess: 'write' })).body.index.indexAccess).toBe('write')
+      expect((await train(name, 'notes.md', 'Otters dig.', keys.get(writer) ?? '')).status).toBe(200)
+    }
+  })
+
+  test('an index may be read-only from the start', async () => {
+    const { app, call } = shared.current
+    const made = await call('POST', BASE, { name: 'closed-one', indexAccess: 'read' })
+    expect([made.status, made.body.index.indexAccess]).toEqual([201, 'read'])
+    const key = keys.get('a key of Ada that may write') ?? ''
+    expect((await train('closed-one', 'notes.md', 'Otters dive.', key)).status).toBe(403)
+    const { id } = made.body.index
+    await app.db.updateTable('indexes').set({ index_access: 'write' }).where('id', '=', id).execute()
+    expect((await train('closed-one', 'notes.md', 'Otters dive.', key)).status).toBe(200)
+    const wrong = await call('PUT', `${BASE}/${id}`, { indexAccess: 'admin' })
+    expect([wrong.status, wrong.body.error.message]).toEqual([
+      400,
+      'indexAccess: indexAccess must be one of read, write.',
+    ])
+    await call('DELETE', `${BASE}/${id}`)
+  })
 
   test('readers of an index cannot rename, assign, rebuild or delete it', async () => {
     const { call } = shared.current

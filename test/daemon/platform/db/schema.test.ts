@@ -16,7 +16,8 @@ describeEachEngine('the schema', (engine) => {
         .values(tenantRow({ id: tenant_id, name: tenant_id }))
         .execute()
       await db.insertInto('users').values(user(tenant_id, 'ada')).execute()
-      const index = { id: `${tenant_id}-index`, tenant_id, name: 'handbook', description: '', created_by: 'ada', ...at }
+      const names = { id: `${tenant_id}-index`, name: 'handbook', description: '' }
+      const index = { ...names, tenant_id, created_by: 'ada', index_access: 'write' as const, ...at }
       await db.insertInto('indexes').values(index).execute()
     }
   })

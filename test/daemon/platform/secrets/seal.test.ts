@@ -67,7 +67,7 @@ describe('a sealed secret', () => {
   })
 
   test('a master key never shows its bytes', () => {
-    KEY.keyFor('check')
+    KEY.sealingKey('check')
     expect(JSON.stringify(KEY) + String(KEY)).not.toContain('0af1')
   })
 })

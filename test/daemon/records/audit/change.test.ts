@@ -5,9 +5,10 @@ import { createMasterKey } from '../../../../src/daemon/platform/secrets/seal.ts
 import { type Activity, type ChangeDeps, change } from '../../../../src/daemon/records/audit/change.ts'
 import { openSigningKeys } from '../../../../src/daemon/records/evidence/signing-keys.ts'
 import { secretHash } from '../../../../src/shared/ids.ts'
-import { systemClock } from '../../../../src/shared/time.ts'
+import { isoTime, systemClock } from '../../../../src/shared/time.ts'
 import { addKey, addRole } from '../../../accounts.ts'
 import { describeEachEngine, postgresEngine } from '../../../engines.ts'
+import { createFakeClock } from '../../../fake-clock.ts'
 import { sharedGateway, startGateway } from '../../../harness.ts'
 import { holdRequest } from '../../../held-request.ts'
 import { addTestTenant, type TestTenant } from '../../../tenant-admin.ts'
@@ -87,6 +88,26 @@ describeEachEngine('a change asks for the rights its caller has when it is made'
     for (const request of held) expect((await request.finish()).status).toBe(status)
     expect(await written(company.tenant)).toEqual(before)
     expect(await company.tenant.audit()).toHaveLength(entries)
+  })
+
+  test('while the body of a request arrives, its key expires: 401, and nothing is written', async () => {
+    const clock = createFakeClock()
+    const gateway = await startGateway({ engine, clock })
+    const tenant = await addTestTenant(gateway)
+    const expires_at = isoTime(clock.now() + 3_000)
+    const key = await addKey(tenant.db, await tenant.addUser({ role: 'admin' }), { expires_at })
+    const bodies = { [USERS]: BACKDOOR, [KEYS]: JSON.stringify({ name: 'backdoor' }) }
+    const held = await Promise.all(
+      Object.entries(bodies).map(([path, body]) =>
+        holdRequest(gateway.url, { key: key.secret, method: 'POST', path, body }),
+      ),
+    )
+    const before = await written(tenant)
+    clock.advance(3_000)
+    const answers = await Promise.all(held.map((request) => request.finish()))
+    expect(answers.map(({ status }) => status)).toEqual([401, 401])
+    for (const { text } of answers) expect(text).toContain('has expired')
+    expect(await written(tenant)).toEqual(before)
   })
 
   test('a caller who has lost rights cannot grant them', async () => {

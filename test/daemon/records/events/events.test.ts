@@ -9,6 +9,7 @@ import {
   limitReached,
   modelFailover,
   piiIncident,
+  rejectedRequests,
   webhookTest,
 } from '../../../../src/daemon/records/events/events.ts'
 import { SUBSCRIBABLE_EVENTS, TEST_EVENT } from '../../../../src/shared/event-catalog.ts'
@@ -30,6 +31,7 @@ const made = (at: typeof AT): OutboxEventRow[] => [
   piiIncident(at, SAMPLES['pii:incident']),
   limitReached({ ...at, ...WINDOW }, SAMPLES['api:limit_reached']),
   modelFailover({ ...at, ...STEP }, SAMPLES['api:model_failover']),
+  rejectedRequests(at, SAMPLES['security:rejected_requests']),
 ]
 
 describe('events', () => {

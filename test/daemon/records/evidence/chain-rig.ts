@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Db } from '../../../../src/daemon/platform/db/db.ts'
 import { createMasterKey } from '../../../../src/daemon/platform/secrets/seal.ts'
+import { createLosses, type Losses } from '../../../../src/daemon/records/evidence/losses.ts'
 import { createSealer, type Sealer } from '../../../../src/daemon/records/evidence/sealing.ts'
 import { openSigningKeys, type SigningKeys } from '../../../../src/daemon/records/evidence/signing-keys.ts'
 import { type CheckedChain, verifyTenant } from '../../../../src/daemon/records/evidence/verification.ts'
@@ -17,6 +18,7 @@ export type ChainRig = {
   keys: SigningKeys
   sealer: Sealer
   ledger: Ledger
+  losses: Losses
   /** The logged failures. */
   failures: unknown[]
   verify(tenantId: string): Promise<CheckedChain[]>
@@ -28,8 +30,9 @@ export async function openChainRig(
 ): Promise<ChainRig> {
   const masterKey = createMasterKey(TEST_MASTER_KEY)
   const keys = await openSigningKeys(db, { masterKey, name: 'test', clock })
-  const sealer = createSealer({ db, clock, keys, daemonId })
   const failures: unknown[] = []
+  const losses = createLosses({ db, clock, log: { error: (details: object) => void failures.push(details) } })
+  const sealer = createSealer({ db, clock, keys, daemonId, successors: losses.successors })
   const ledger = createLedger({
     db,
     clock,
@@ -37,7 +40,7 @@ export async function openChainRig(
     sealer,
   })
   const verify = async (tenantId: string) => verifyTenant(db, tenantId, await keys.published())
-  return { db, keys, sealer, ledger, failures, verify }
+  return { db, keys, sealer, ledger, losses, failures, verify }
 }
 
 export const newTenant = async (db: Db): Promise<string> => (await addTenant(db)).id

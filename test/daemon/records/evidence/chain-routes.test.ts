@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { EVIDENCE_EXPORT_MS } from '../../../../src/daemon/records/evidence/signing-routes.ts'
 import { ChainCheck } from '../../../../src/shared/evidence/chain-check.ts'
+import { payloadHash } from '../../../../src/shared/evidence/entry.ts'
 import { type ExportedChain, exportRoot } from '../../../../src/shared/evidence/export-root.ts'
 import { parseKeySet } from '../../../../src/shared/evidence/keys.ts'
 import { rootOfInclusion, treeRoot, verifyConsistency } from '../../../../src/shared/evidence/merkle.ts'
@@ -229,7 +230,7 @@ describeEachEngine('the log, for whoever verifies it elsewhere', (engine) => {
     const request = { chains: [held], manifest_sha256: MANIFEST, row_count: 6 }
     const signed = SignExportResponse.strict().parse(await post(tenant, 'exports/sign', request))
     expect(verifyNote(signed.note, await keys())).toEqual({
-      origin: `${signed.name}/exports/${MANIFEST}`,
+      origin: `${signed.name}/exports/${payloadHash(signed.statement)}`,
       size: 6,
       root: exportRoot([held]).toString('base64'),
     })
@@ -257,6 +258,62 @@ describeEachEngine('the log, for whoever verifies it elsewhere', (engine) => {
       expect([answer.status, answer.body.error.details.field]).toEqual([400, field])
     }
     expect(await recordedChanges(tenant.db, tenant.id)).toEqual(before)
+  })
+
+  test("what is signed states the store's own counts, whatever the caller sends", async () => {
+    const { tenant, chain, rows, leaves } = await tenantWithLog()
+    const expunge = (seqs: number[]) =>
+      tenant.db
+        .updateTable('evidence_entries')
+        .set({ payload: null })
+        .where('tenant_id', '=', tenant.id)
+        .where('chain', '=', chain)
+        .where('seq', 'in', seqs)
+        .execute()
+    await expunge([1, 4, 7])
+    await post(tenant, 'checkpoints', { chain })
+    const further = await addEntries(tenant.db, tenant.id, chain, [{ payload: requestPayload() }])
+    const all = [...leaves, ...further.map((row) => bytes(row.entry_hash))]
+    const sign = async (size: number, more: object = {}) => {
+      const held = {
+        chain,
+        size,
+        head: [...rows, ...further][size - 1]?.entry_hash ?? '',
+        root: rootOf(all.slice(0, size)),
+      }
+      const request = { chains: [{ ...held, ...more }], manifest_sha256: MANIFEST, row_count: size, ...more }
+      return JSON.parse((await post(tenant, 'exports/sign', request)).statement)
+    }
+    const lines = (...texts: string[]) => payloadHash(texts.map((text) => `${text}\n`).join(''))
+    const root = Buffer.from(rootOf(leaves), 'hex').toString('base64')
+    const ofSix = {
+      ...{ chain, entries: 10, size: 6, expunged: 2, expunged_sha256: lines('1', '4') },
+      ...{ checkpoints: 0, checkpoints_sha256: lines() },
+    }
+    const first = await sign(6)
+    expect(first).toEqual({
+      version: 1,
+      signed_at: expect.stringMatching(/^20.+Z$/),
+      tenant_id: tenant.id,
+      manifest_sha256: MANIFEST,
+      chains: [{ ...ofSix, chain: 'changes', entries: 2, size: 0, expunged: 0, expunged_sha256: lines() }, ofSix],
+    })
+    expect(Math.abs(Date.parse(first.signed_at) - Date.now())).toBeLessThan(60_000)
+    const claimed = {
+      expunged: 6,
+      expunged_sha256: lines('0'),
+      entries: 6,
+      checkpoints: 4,
+      signed_at: '',
+      statement: '',
+    }
+    expect((await sign(6, claimed)).chains[1]).toEqual(ofSix)
+    // The checkpoint of nine entries belongs to the statement as soon as the export has more entries.
+    expect((await sign(9)).chains[1]).toMatchObject({ expunged: 3, checkpoints: 0 })
+    expect((await sign(10)).chains[1]).toEqual({
+      ...{ chain, entries: 10, size: 10, expunged: 3, expunged_sha256: lines('1', '4', '7') },
+      ...{ checkpoints: 1, checkpoints_sha256: lines(`9 ${root}`) },
+    })
   })
 
   test('an export is signed only if it contains all entries older than an hour', async () => {

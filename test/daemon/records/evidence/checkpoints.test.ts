@@ -9,6 +9,7 @@ import {
   createCheckpointPublisher,
 } from '../../../../src/daemon/records/evidence/checkpoint-publisher.ts'
 import { type Checkpoints, createCheckpoints } from '../../../../src/daemon/records/evidence/checkpoints.ts'
+import { createLosses, listLosses } from '../../../../src/daemon/records/evidence/losses.ts'
 import {
   frontierOf,
   proveConsistency,
@@ -52,7 +53,8 @@ describeEachEngine('checkpoints', (engine) => {
   }
   function checkpointsTo(options: Partial<CheckpointPublisherOptions> = {}): Checkpoints {
     const publisher = createCheckpointPublisher({ file: undefined, url: undefined, log, ...options })
-    const made = createCheckpoints({ db: store.db, clock, log, keys: rig.keys, publisher })
+    const losses = createLosses({ db: store.db, clock, log })
+    const made = createCheckpoints({ db: store.db, clock, log, keys: rig.keys, losses, publisher })
     opened.push(made)
     return made
   }
@@ -188,11 +190,10 @@ describeEachEngine('checkpoints', (engine) => {
       await write(5)
       await damages[String(damage)]?.()
       logged.length = 0
-      expect(checkpoints.foundDamage()).toBe(false)
       expect(await checkpoints.make(tenantId)).toEqual([])
       expect(await checkpoints.make(tenantId)).toEqual([])
-      expect(checkpoints.foundDamage()).toBe(true)
-      expect(logged).toMatchObject([{ tenant_id: tenantId, chain, error: { name: 'DamagedChainError' } }])
+      expect(logged).toMatchObject([{ tenant_id: tenantId, chain, cause: expect.stringContaining('entries_') }])
+      expect(await listLosses(store.db)).toMatchObject([{ tenant_id: tenantId, chain, acknowledged_at: null }])
 
       clock.advance(HOUR_MS)
       const other = await newTenant(store.db)
@@ -306,11 +307,10 @@ describeEachEngine('checkpoints', (engine) => {
 
   test('in an unreadable file leave the store unverified, and a comparison can be aborted', async () => {
     const publisher = createCheckpointPublisher({ file: undefined, url: undefined, log })
-    const compare = (file: string | undefined) =>
-      startComparison({ db: store.db, file, keys: rig.keys, publisher, log })
-    expect(await compare(undefined).hasLost()).toBe(false)
+    const compare = (file: string | undefined) => startComparison({ ...rig, file, publisher, log })
+    expect(await compare(undefined).hasFailed()).toBe(false)
     const { dataDir } = store.place
-    expect(await compare(dataDir).hasLost()).toBe(true)
+    expect(await compare(dataDir).hasFailed()).toBe(true)
     expect(logged).toMatchObject([{ file: dataDir, error: { code: 'EISDIR' } }])
 
     const file = join(dataDir, 'checkpoints')
@@ -327,6 +327,8 @@ describeEachEngine('checkpoints', (engine) => {
     const file = join(store.place.dataDir, 'checkpoints')
     const checkpoints = checkpointsTo({ file })
     const compare = async () => (await compareWithFile(store.db, file, await rig.keys.published())).lost
+    const saying = (size: number, problem: string) =>
+      expect.stringMatching(new RegExp(`^the checkpoint of ${size} entries of test/logs/[0-9a-f]{32}: ${problem}$`))
     expect(await compare()).toEqual([])
     await write(3)
     await checkpoints.make(tenantId)
@@ -344,14 +346,16 @@ describeEachEngine('checkpoints', (engine) => {
     await setHash(`${second?.entry_hash}${third?.entry_hash}`, 1)
     await store.db.deleteFrom('evidence_entries').where('seq', '=', 2).execute()
     expect(await compare()).toMatchObject([
-      { size: 3, problem: 'some of the entries 0 to 2 are missing from the store' },
+      { cause: 'entries_missing', detail: saying(3, 'some of the entries 0 to 2 are missing from the store') },
     ])
     await setHash(second?.entry_hash ?? '', 1)
     if (third) await store.db.insertInto('evidence_entries').values(third).execute()
     expect(await compare()).toEqual([])
 
     await store.db.deleteFrom('evidence_entries').where('seq', '>=', 4).execute()
-    expect(await compare()).toMatchObject([{ size: 6, problem: 'the store contains only 4 entries of this log' }])
+    expect(await compare()).toMatchObject([
+      { cause: 'entries_missing', detail: saying(6, 'the store contains only 4 entries of this log') },
+    ])
     expect(problemsOf(await rig.verify(tenantId))).toMatchObject([{ seq: 4, problem: expect.stringContaining('6') }])
     await store.db.deleteFrom('evidence_checkpoints').where('tree_size', '=', 6).execute()
     expect(problemsOf(await rig.verify(tenantId))).toEqual([])
@@ -361,20 +365,28 @@ describeEachEngine('checkpoints', (engine) => {
     for (const id of ['x', 'y']) await restored.ledger.commit({ evidence: [draftOf(tenantId, id)] })
     await restored.ledger.close()
     const [rewritten] = await compare()
-    expect(rewritten).toMatchObject({ size: 6, problem: 'the entries in the store differ from the checkpoint' })
+    expect(rewritten).toMatchObject({
+      cause: 'entries_changed',
+      detail: saying(6, 'the entries in the store differ from the checkpoint'),
+    })
     // It is still reported after the log has outgrown the loss.
     const grown = await openChainRig(store.db, { clock, daemonId: 'abcdefabcdef' })
     await grown.ledger.commit({ evidence: [draftOf(tenantId, 'z')] })
     await grown.ledger.close()
-    expect(await checkpoints.make(tenantId)).toMatchObject([{ tree_size: 7 }])
+    // The daemon knows that it has signed six entries, and signs no fork.
+    expect(await checkpoints.make(tenantId)).toEqual([])
     expect(await compare()).toEqual([rewritten])
     await store.db.deleteFrom('evidence_entries').where('seq', '=', 1).execute()
     expect(await compare()).toMatchObject([
-      { size: 3, problem: 'some of the entries 0 to 2 are missing from the store' },
+      { cause: 'entries_missing', detail: saying(3, 'some of the entries 0 to 2 are missing from the store') },
     ])
     await store.db.deleteFrom('evidence_entries').execute()
-    expect(await compare()).toMatchObject([{ size: 3, problem: 'the store contains only 0 entries of this log' }])
+    expect(await compare()).toMatchObject([
+      { cause: 'entries_missing', detail: saying(3, 'the store contains only 0 entries of this log') },
+    ])
     await store.db.deleteFrom('evidence_checkpoints').execute()
-    expect(await compare()).toMatchObject([{ size: 3, problem: 'the store does not contain this log' }])
+    expect(await compare()).toMatchObject([
+      { cause: 'log_missing', detail: saying(3, 'the store does not contain this log') },
+    ])
   })
 })

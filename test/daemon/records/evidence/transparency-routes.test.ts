@@ -222,19 +222,18 @@ test('a daemon with a damaged log starts, reports it, and signs no checkpoint fo
     await db.deleteFrom('evidence_entries').where('chain', '=', chain).where('seq', '=', 2).execute()
     await gateway.restart()
     expect((await gateway.call('GET', `${BASE}/status`)).body.status).toBe('degraded')
-    const facts = gateway.log.find(({ facts }) => 'lostHistory' in facts)?.facts
-    expect(facts).toMatchObject({
-      lostHistory: [{ size: 5, problem: 'some of the entries 0 to 4 are missing from the store' }],
-    })
+    const facts = gateway.log.find(({ facts }) => facts.cause === 'entries_missing')?.facts
+    const detail = expect.stringContaining('some of the entries 0 to 4 are missing from the store')
+    expect(facts).toMatchObject({ tenant_id: tenant.id, chain, detail })
     await addEntries(gateway.app.db, tenant.id, chain, [{ payload: requestPayload() }])
     const made = await gateway.call('POST', `${BASE}/checkpoints`, {})
     expect(made.status).toBe(200)
     expect(await readFile(file, 'utf8')).toContain(published)
 
-    // Without the file, a loss that is found when the next checkpoint is due is still reported.
+    // A loss stays known without the file.
     await rm(file)
     await gateway.restart()
-    expect((await gateway.call('GET', `${BASE}/status`)).body.status).toBe('operational')
+    expect((await gateway.call('GET', `${BASE}/status`)).body.status).toBe('degraded')
     const refused = await tenant.call('POST', `${BASE}/checkpoints`, { chain })
     expect([refused.status, refused.body.error.code]).toEqual([409, 'EVIDENCE_MISMATCH'])
     expect((await gateway.call('GET', `${BASE}/status`)).body.status).toBe('degraded')

@@ -42,7 +42,7 @@ describeEachEngine('the log of a tenant', (engine) => {
     const other = await newTenant(store.db)
     const log = { info: () => {}, error: () => {} }
     const publisher = createCheckpointPublisher({ file: undefined, url: undefined, log })
-    const checkpoints = createCheckpoints({ db: store.db, clock: systemClock, log, keys: rig.keys, publisher })
+    const checkpoints = createCheckpoints({ ...rig, clock: systemClock, log, publisher })
     for (let round = 0; round < 3; round++) {
       const ids = Array.from({ length: 8 }, (_, at) => `jti-${round}-${at}`)
       await Promise.all(
@@ -219,7 +219,7 @@ describeEachEngine('the log of a tenant', (engine) => {
     const rig = await openChainRig(store.db, { daemonId: 'abcdefabcdef' })
     const log = { info: () => {}, error: () => {} }
     const publisher = createCheckpointPublisher({ file: undefined, url: undefined, log })
-    const checkpoints = createCheckpoints({ db: store.db, clock: systemClock, log, keys: rig.keys, publisher })
+    const checkpoints = createCheckpoints({ ...rig, clock: systemClock, log, publisher })
     let walks = 0
     // A store that runs a callback before each statement of the check.
     const busy = store.db.withPlugin({

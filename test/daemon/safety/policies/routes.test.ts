@@ -217,7 +217,9 @@ describeEachEngine('policies', (engine) => {
     test('changes only the sent fields, the document as a whole, and never the name', async () => {
       const tenant = await newTenant()
       const before = await create(tenant, 'Ours', { policy: { deniedModels: ['test/a'], retentionDays: 7 } })
-      const described = await tenant.call('PUT', `${BASE}/Ours`, { description: 'New', name: 'Other' })
+      const named = await tenant.call('PUT', `${BASE}/Ours`, { description: 'New', name: 'Other' })
+      expectRefusal(named, 400, 'VALIDATION_ERROR', /^name is read-only/)
+      const described = await tenant.call('PUT', `${BASE}/Ours`, { description: 'New', name: 'Ours' })
       expect(described.status, described.text).toBe(200)
       expect(PolicyResponse.strict().parse(described.body).policy).toMatchObject({
         id: 'ours',

@@ -7,6 +7,7 @@ import type { Db } from '../../../platform/db/db.ts'
 import type { StoredResponseRow } from '../../../platform/db/tables.ts'
 import type { Caller } from '../../../platform/http/caller.ts'
 import { type MasterKey, openSecret, type SealedLocation, sealSecret } from '../../../platform/secrets/seal.ts'
+import type { SealedColumn } from '../../../platform/secrets/sealed-column.ts'
 
 /** An answer, and all items of the conversation before it. */
 export type StoredResponse = { response: ResponsesResponse; input: InputItem[] }
@@ -102,6 +103,14 @@ async function deleteExpired(db: Db, now: string): Promise<number> {
     .where('expires_at', '<=', now)
     .executeTakeFirstOrThrow()
   return Number(numDeletedRows)
+}
+
+/** The column of stored answers, for a rotation of the master key. */
+export const STORED_RESPONSE_COLUMN: SealedColumn = {
+  table: 'stored_responses',
+  column: 'sealed',
+  key: ['tenant_id', 'id'],
+  locationOf: ({ tenant_id = '', id = '' }) => locationOf(tenant_id, id),
 }
 
 const locationOf = (tenant: string, row: string): SealedLocation => ({

@@ -5,7 +5,9 @@ import { isoTime } from '../../../../shared/time.ts'
 import { DoneResponse, StructuredError } from '../../../../shared/wire/common.ts'
 import {
   CreateGuardRuleRequest,
+  GUARD_RULE_READ_ONLY,
   type GuardRule,
+  type GuardRuleChanges,
   GuardRuleDocument,
   GuardRuleResponse,
   ListGuardRulesResponse,
@@ -15,7 +17,9 @@ import {
   UpdateGuardRuleRequest,
 } from '../../../../shared/wire/guard-rules.ts'
 import type { Db } from '../../../platform/db/db.ts'
+import { requireUnlike } from '../../../platform/db/distinct-name.ts'
 import type { FreshCache } from '../../../platform/db/fresh-cache.ts'
+import { changesIn } from '../../../platform/http/read-only.ts'
 import { type Route, reply, route } from '../../../platform/http/route.ts'
 import { type ChangeDeps, change } from '../../../records/audit/change.ts'
 import { PatternRefused } from '../dlp/regex-search.ts'
@@ -63,6 +67,7 @@ export function guardRuleRoutes(deps: ChangeDeps & { guardRules: Pick<FreshCache
         const id = toPolicyId(name)
         const now = isoTime(clock.now())
         const rule = await change(deps, context, async ({ tx, record }) => {
+          requireUnlike('name', name, await findGuardRules(tx, caller.tenantId))
           await insertGuardRule(tx, {
             tenant_id: caller.tenantId,
             id,
@@ -114,9 +119,10 @@ export function guardRuleRoutes(deps: ChangeDeps & { guardRules: Pick<FreshCache
       body: UpdateGuardRuleRequest,
       responses: { 200: { description: 'The updated rule', schema: GuardRuleResponse }, 404: NOT_FOUND },
       async handle(context) {
-        const { caller, body, params } = context
+        const { caller, params } = context
         const rule = await change(deps, context, async ({ tx, record }) => {
           const before = await getGuardRule(tx, caller.tenantId, params.ruleId)
+          const body = changesIn(context.body, GUARD_RULE_READ_ONLY, before)
           const document = toDocument(before, body)
           requireUsable(document)
           await updateGuardRule(tx, {
@@ -163,7 +169,7 @@ const SIMULATE_BODY_BYTES = 1_048_576
  * Returns the log fields of a rule or a change. Words and pattern may be confidential, so only the number of words and
  * the length of the pattern are logged.
  */
-const toFacts = ({ words, pattern, ...facts }: GuardRuleDocument | z.output<typeof UpdateGuardRuleRequest>) => ({
+const toFacts = ({ words, pattern, ...facts }: GuardRuleDocument | GuardRuleChanges) => ({
   ...facts,
   words: words?.length,
   patternChars: pattern?.length,
@@ -177,7 +183,7 @@ async function getGuardRule(db: Db, tenantId: string, reference: string | undefi
 }
 
 /** Applies the request's changes to the rule. @throws VALIDATION_ERROR if fields are inconsistent */
-function toDocument(before: GuardRule, changes: z.output<typeof UpdateGuardRuleRequest>): GuardRuleDocument {
+function toDocument(before: GuardRule, changes: GuardRuleChanges): GuardRuleDocument {
   const { id: _, name: _name, createdAt: _createdAt, updatedAt: _updatedAt, ...document } = before
   const named = Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined))
   const { success, data, error } = GuardRuleDocument.safeParse({ ...document, ...named })

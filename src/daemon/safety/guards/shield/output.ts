@@ -119,7 +119,7 @@ export function watchOutput(snippets: Snippets, options: ShieldOptions & LeakOpt
     const clean = cleanLetters(text).text
     const { words } = readText(text)
     const isDecoded = leaks.length > 0 || options.quotesSecret !== undefined
-    const decoded = isDecoded ? decodeAll(clean, words.words).map((one) => one.text) : []
+    const decoded = isDecoded ? decodeAll(clean, { words, written: clean }).map((one) => one.text) : []
     const readings = new Set([text, clean, ...decoded])
     const letters = leaks.length > 0 ? new Set([...readings].map(lettersOf)) : []
     for (const reading of letters) for (const leakIn of leaks) leaked = Math.max(leaked, leakIn(reading))

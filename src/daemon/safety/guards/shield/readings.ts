@@ -1,4 +1,5 @@
 // All readings of a text: of its blocks, and of the texts that are hidden in them.
+import { isAscii } from '../view/characters.ts'
 import { type Decoded, decodeAll, type Encoding } from './decoders.ts'
 import { type Reading, readText } from './reading.ts'
 import { isSign } from './words.ts'
@@ -41,7 +42,7 @@ function* readBlock(
   const reading = readText(text)
   if (hiddenBy === undefined || wordsIn(reading) >= LEAST_HIDDEN_WORDS) yield { reading, hiddenBy, block }
   if (depth === 0) return
-  const hidden = hiddenIn(reading)
+  const hidden = hiddenIn(reading, text)
   yield undefined
   for (const { encoding, text } of hidden) {
     budget.chars -= text.length
@@ -52,8 +53,8 @@ function* readBlock(
 
 const wordsIn = ({ words }: Reading): number => words.symbols.filter((symbol) => !isSign(symbol)).length
 
-function hiddenIn({ clean, words }: Reading): Decoded[] {
-  const decoded = decodeAll(clean.text, words.words)
+function hiddenIn({ clean, words }: Reading, written: string): Decoded[] {
+  const decoded = decodeAll(clean.text, { words, written: isAscii(written) ? clean.text : written })
   return clean.tags === '' ? decoded : [{ encoding: 'tags', text: clean.tags }, ...decoded]
 }
 

@@ -97,6 +97,11 @@ type Scan = {
 /** A piece that may be an attack: its range of words in a part of the text. */
 type Suspect = { part: PartReading; from: number; to: number; text: string; logit: number }
 
+/** Reads the lexicon and the weights, which takes some tens of milliseconds, so that the first request does not wait. */
+export function prepareScans(): void {
+  scanText('Everything is ready.')
+}
+
 /** Scans a text for attacks on the assistant. Takes time linear in the length of the text (docs/prompt-shield.md). */
 export function scanText(text: string, options: ShieldOptions = {}): ShieldScan {
   const scan = scanOf(options)

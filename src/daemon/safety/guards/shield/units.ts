@@ -8,6 +8,8 @@ export type Unit = Window & {
   commands: boolean
   /** Whether the unit addresses the assistant or mentions its response. */
   addressed: boolean
+  /** Whether the unit follows an empty line. */
+  opens: boolean
 }
 
 const numbersOf = (concepts: readonly Concept[]) => new Set(concepts.map((concept) => CONCEPTS.indexOf(concept)))
@@ -52,21 +54,29 @@ export function unitsOf(read: Words): { words: Words; units: Unit[] } {
   const known = new Set<number>()
   const total = read.words.length
   let from = 0
+  let opens = false
+  const take = (to: number) => {
+    if (takeUnit(read, { from, to, opens }, known, words, units)) opens = false
+  }
   for (let at = 0; at < total; at++) {
     const isLine = read.symbols[at] === LINE_SYMBOL
     if (!isLine && !endsAt(read, at, from)) continue
-    takeUnit(read, from, isLine ? at : at + 1, known, words, units)
+    take(isLine ? at : at + 1)
+    if (isLine && read.symbols[at + 1] === LINE_SYMBOL) opens = true
     from = at + 1
   }
-  takeUnit(read, from, total, known, words, units)
+  take(total)
   return { words, units }
 }
 
-function takeUnit(read: Words, from: number, to: number, known: Set<number>, kept: Words, units: Unit[]): void {
-  if (from >= to) return
+type Range = Window & Pick<Unit, 'opens'>
+
+/** Adds a range of words as a unit, unless it is empty or a repetition. Returns whether it was added. */
+function takeUnit(read: Words, { from, to, opens }: Range, known: Set<number>, kept: Words, units: Unit[]): boolean {
+  if (from >= to) return false
   if (to - from >= LEAST_REPEATED) {
     const hash = hashOf(read.words, from, to)
-    if (known.has(hash)) return
+    if (known.has(hash)) return false
     known.add(hash)
   }
   const start = kept.words.length
@@ -76,7 +86,8 @@ function takeUnit(read: Words, from: number, to: number, known: Set<number>, kep
     kept.concepts.push(read.concepts[at]!)
     kept.symbols.push(read.symbols[at]!)
   }
-  units.push(unitOf(kept, start, kept.words.length))
+  units.push({ ...unitOf(kept, start, kept.words.length), opens })
+  return true
 }
 
 /** Returns a hash of the letters. Two hashes make one number of 52 bits, so that collisions are improbable. */
@@ -108,7 +119,7 @@ function endsAt({ words, starts, symbols }: Words, at: number, from: number): bo
   return length >= LEAST_BEFORE_COMMA && (word === ',' || word === '，' || word === '、')
 }
 
-function unitOf({ words, symbols, concepts }: Words, from: number, to: number): Unit {
+function unitOf({ words, symbols, concepts }: Words, from: number, to: number): Omit<Unit, 'opens'> {
   let head = from
   while (head < to && (PRELUDE.has(words[head]!) || isSign(symbols[head]!))) head++
   let addressed = false
@@ -135,6 +146,18 @@ export const SCALE_COUNT = SCALES.length
 /** A scale is omitted if the whole text is hardly longer than its pieces. */
 const LEAST_SURPLUS = 1.3
 
+/** A paragraph of a short text is judged like a whole text, so that an attack between two paragraphs stays one. */
+const MOST_PARAGRAPHS = 8
+const PARAGRAPH_WORDS = 150
+
+function paragraphsOf(units: readonly Unit[]): Piece[] {
+  const starts = units.flatMap(({ opens }, at) => (at === 0 || opens ? [at] : []))
+  if (starts.length < 2 || starts.length > MOST_PARAGRAPHS) return []
+  return starts
+    .map((from, at) => ({ from, to: starts[at + 1] ?? units.length, scale: SCALES.length - 1 }))
+    .filter(({ from, to }) => units[to - 1]!.to - units[from]!.from <= PARAGRAPH_WORDS)
+}
+
 /** Returns the pieces of a text. A short text is a single piece. */
 export function piecesOf(units: readonly Unit[]): Piece[] {
   const last = units.length
@@ -156,5 +179,7 @@ export function piecesOf(units: readonly Unit[]): Piece[] {
       }
     }
   }
+  // The largest piece stays the last one.
+  pieces.splice(-1, 0, ...paragraphsOf(units))
   return pieces
 }

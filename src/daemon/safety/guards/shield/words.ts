@@ -1,6 +1,7 @@
 import { isAscii } from '../view/characters.ts'
 import { wordsInLanguages } from './lexicon/languages.ts'
 import { type Concept, FUNCTION_WORDS, LEXICON } from './lexicon.ts'
+import { intendedWord } from './misspellings.ts'
 import { plainSpelling } from './spelling.ts'
 
 /** All concepts. The number of a concept is its index in this list. */
@@ -18,8 +19,13 @@ export type Words = {
   symbols: number[]
 }
 
-/** `expressions`: the expressions that begin with the word. */
-type Entry = { concepts: readonly number[]; symbol: number; expressions?: readonly Expression[] | undefined }
+/** `expressions`: the expressions that begin with the word. `meant`: the word that a misspelled word stands for. */
+type Entry = {
+  concepts: readonly number[]
+  symbol: number
+  expressions?: readonly Expression[] | undefined
+  meant?: string
+}
 type Expression = { rest: string[]; open: boolean; concept: number }
 
 const NO_CONCEPTS: readonly number[] = []
@@ -71,7 +77,7 @@ type Index = {
 let made: Index | undefined
 const remembered = new Map<string, Entry>()
 
-/** Builds the index on first use, not at startup. */
+/** Builds the index on first use. */
 function index(): Index {
   made ??= makeIndex()
   return made
@@ -142,7 +148,8 @@ function lookUp(word: string): Entry {
   const expressions = index().expressions.get(word)
   if (concepts.size > 0) return { concepts: [...concepts], symbol: symbolOf([...concepts]), expressions }
   const symbol = index().functionWords.get(word) ?? (/^\d/.test(word) ? NUMBER_SYMBOL : CONTENT_SYMBOL)
-  return { concepts: NO_CONCEPTS, symbol, expressions }
+  const meant = symbol === CONTENT_SYMBOL && !expressions ? intendedWord(word) : undefined
+  return meant === undefined ? { concepts: NO_CONCEPTS, symbol, expressions } : { ...entryOf(meant), meant }
 }
 
 function conceptsOf(word: string): number[] {
@@ -169,6 +176,18 @@ const expressionSymbol = (concept: number): number => (concept + 1) * SYMBOLS_PE
 export function isKnownWord(word: string): boolean {
   const { concepts, symbol } = entryOf(word)
   return concepts.length > 0 || symbol >= FIRST_FUNCTION_SYMBOL
+}
+
+/** Returns the number of words, and how many of them have a concept or are function words. Reads at most `limit` words. */
+export function knownWords({ words, symbols }: Words, limit: number): { words: number; known: number } {
+  const read = { words: 0, known: 0 }
+  for (let at = 0; at < symbols.length && read.words < limit; at++) {
+    const symbol = symbols[at]!
+    if (isSign(symbol) || (symbol >= LINE_SYMBOL && symbol < CONTENT_SYMBOL)) continue
+    read.words++
+    if (symbol !== CONTENT_SYMBOL && words[at]!.length > 1) read.known++
+  }
+  return read
 }
 
 const UNKNOWN = 0
@@ -214,7 +233,7 @@ export function readWords(plain: string): Words {
       const word = plain.slice(start, at).replace('’', "'")
       const entry = entryOf(word)
       if (entry.expressions) openings.push({ at: read.words.length, expressions: entry.expressions })
-      push(read, word, start, entry)
+      push(read, entry.meant ?? word, start, entry)
     } else if (kind === BARE) {
       const { length, entry } = longestUnspaced(plain, start)
       at = start + length

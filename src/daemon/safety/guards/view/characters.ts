@@ -1,5 +1,5 @@
 // How guards read one character: one table for the prompt shield, personal data, secrets and canaries.
-import { LATIN_OF } from './look-alikes.ts'
+import { LATIN_OF } from '../../../platform/text/look-alikes.ts'
 
 const NOT_ASCII = /[^\0-\x7f]/
 export const isAscii = (text: string): boolean => !NOT_ASCII.test(text)

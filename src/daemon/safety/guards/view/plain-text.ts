@@ -1,5 +1,5 @@
+import { LATIN_OF } from '../../../platform/text/look-alikes.ts'
 import { isAscii, isHighSurrogate, plainOf } from './characters.ts'
-import { LATIN_OF } from './look-alikes.ts'
 import type { Patch } from './mapped-text.ts'
 
 /** Returns the patches that give every character its plain form. Look-alike letters need the whole word: see below. */

@@ -1,0 +1,91 @@
+import { REJECTION_REPORTS_PER_MINUTE } from '../../../shared/spec-limits.ts'
+import { type Clock, isoTime } from '../../../shared/time.ts'
+import { createCoalescedTask } from '../../platform/concurrency/coalesced-task.ts'
+import type { Db } from '../../platform/db/db.ts'
+import { insertRows } from '../../platform/db/insert-rows.ts'
+import { ADDRESS_WINDOW_MS, type CountRejection, createAddressCounter } from '../../platform/http/address-rate.ts'
+import type { Log } from '../../platform/log.ts'
+import { type RejectedRequests, rejectedRequests } from './events.ts'
+import { markWithoutEndpoints } from './outbox.ts'
+
+/** Reports client addresses with many rejected requests. */
+export type RejectionReports = {
+  /**
+   * Returns the counter of a family of routes. When an address reaches `reportedAt` in a minute, one event is stored.
+   */
+  counter(
+    routes: RejectedRequests['routes'],
+    limits: { reportedAt: number /** Maximum number of addresses to count separately. */; addresses: number },
+  ): CountRejection
+  /** Stores the reports that are still pending. */
+  close(): Promise<void>
+}
+
+/**
+ * Counts in memory, and stores the events after the requests that caused them. A restart loses the counts. If the store
+ * is unavailable, the event is lost, and the log still contains the report.
+ */
+export function createRejectionReports({
+  db,
+  clock,
+  log,
+  announceEvents,
+}: {
+  db: Db
+  clock: Clock
+  log: Log
+  announceEvents(): void
+}): RejectionReports {
+  let pending: RejectedRequests[] = []
+  /** The reports of the current minute, of all routes. */
+  let reported = { windowStartMs: 0, reports: 0 }
+  const storing = createCoalescedTask(storePending, (error) =>
+    log.error({ error }, 'events about rejected requests could not be stored'),
+  )
+
+  async function storePending(): Promise<void> {
+    const reports = pending
+    pending = []
+    for (const report of reports) log.warn(report, 'many requests of an address were rejected')
+    const tenantId = await findOperatorTenant(db)
+    if (tenantId === undefined || reports.length === 0) return
+    const createdAt = isoTime(clock.now())
+    const events = reports.map((report) => rejectedRequests({ tenantId, createdAt }, report))
+    await markWithoutEndpoints(db, events)
+    const stored = await insertRows(db, 'outbox_events', events, { onConflict: 'ignore' })
+    if (stored > 0) announceEvents()
+  }
+
+  function report(data: RejectedRequests, windowStartMs: number): void {
+    if (reported.windowStartMs !== windowStartMs) reported = { windowStartMs, reports: 0 }
+    reported.reports += 1
+    if (reported.reports > REJECTION_REPORTS_PER_MINUTE) return
+    pending.push(data)
+    storing.ask()
+  }
+
+  return {
+    counter(routes, { reportedAt, addresses }) {
+      const counter = createAddressCounter({ clock, addresses })
+      return (address) => {
+        const { network, windowStartMs, requests } = counter.add(address)
+        if (requests !== reportedAt) return
+        const windowStart = isoTime(windowStartMs)
+        const windowSeconds = ADDRESS_WINDOW_MS / 1000
+        report({ address: network || null, routes, count: requests, windowStart, windowSeconds }, windowStartMs)
+      }
+    },
+    close: storing.idle,
+  }
+}
+
+/** Returns the tenant of the operator key. A rejected request has no tenant, so the operator receives its events. */
+async function findOperatorTenant(db: Db): Promise<string | undefined> {
+  const key = await db
+    .selectFrom('api_keys')
+    .select('tenant_id')
+    .where('is_operator', '=', 1)
+    .where('revoked_at', 'is', null)
+    .executeTakeFirst()
+  return key?.tenant_id
+}
