@@ -274,16 +274,16 @@ describeEachEngine('the log, for whoever verifies it elsewhere', (engine) => {
     await post(tenant, 'checkpoints', { chain })
     const further = await addEntries(tenant.db, tenant.id, chain, [{ payload: requestPayload() }])
     const all = [...leaves, ...further.map((row) => bytes(row.entry_hash))]
-    const sign = async (size: number, more: object = {}) => {
+    const requestOf = (size: number) => {
       const held = {
         chain,
         size,
         head: [...rows, ...further][size - 1]?.entry_hash ?? '',
         root: rootOf(all.slice(0, size)),
       }
-      const request = { chains: [{ ...held, ...more }], manifest_sha256: MANIFEST, row_count: size, ...more }
-      return JSON.parse((await post(tenant, 'exports/sign', request)).statement)
+      return { chains: [held], manifest_sha256: MANIFEST, row_count: size }
     }
+    const sign = async (size: number) => JSON.parse((await post(tenant, 'exports/sign', requestOf(size))).statement)
     const lines = (...texts: string[]) => payloadHash(texts.map((text) => `${text}\n`).join(''))
     const root = Buffer.from(rootOf(leaves), 'hex').toString('base64')
     const ofSix = {
@@ -299,15 +299,18 @@ describeEachEngine('the log, for whoever verifies it elsewhere', (engine) => {
       chains: [{ ...ofSix, chain: 'changes', entries: 2, size: 0, expunged: 0, expunged_sha256: lines() }, ofSix],
     })
     expect(Math.abs(Date.parse(first.signed_at) - Date.now())).toBeLessThan(60_000)
-    const claimed = {
-      expunged: 6,
-      expunged_sha256: lines('0'),
-      entries: 6,
-      checkpoints: 4,
-      signed_at: '',
-      statement: '',
+    // A caller cannot state the counts itself.
+    for (const claimed of [{ expunged: 6 }, { entries: 6 }, { checkpoints: 4 }, { signed_at: '' }, { statement: '' }]) {
+      const { chains, ...request } = requestOf(6)
+      const inChain = chains.map((held) => ({ ...held, ...claimed }))
+      for (const body of [
+        { ...request, chains, ...claimed },
+        { ...request, chains: inChain },
+      ]) {
+        const answer = await tenant.call('POST', `${BASE}/exports/sign`, body)
+        expect([answer.status, answer.body.error.code]).toEqual([400, 'VALIDATION_ERROR'])
+      }
     }
-    expect((await sign(6, claimed)).chains[1]).toEqual(ofSix)
     // The checkpoint of nine entries belongs to the statement as soon as the export has more entries.
     expect((await sign(9)).chains[1]).toMatchObject({ expunged: 3, checkpoints: 0 })
     expect((await sign(10)).chains[1]).toEqual({
