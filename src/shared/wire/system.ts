@@ -27,7 +27,10 @@ export const ReadyzResponse = z.object({
   lost_history: z.array(z.enum(LOSS_CAUSES)).optional().meta({
     description: 'The causes, if `evidence` is false; an operator acknowledges them with `aigw audit losses`',
   }),
-  unopened_secrets: z.int().optional().meta({ description: 'How many secrets cannot be opened, if `secrets` is false' }),
+  unopened_secrets: z
+    .int()
+    .optional()
+    .meta({ description: 'How many secrets cannot be opened, if `secrets` is false' }),
 })
 
 /** GET /whoami: the caller to whom the presented key belongs, and the key's rights. */

@@ -67,7 +67,10 @@ export function systemRoutes({ clock, checkStore, isDraining, secrets, lostHisto
       summary: 'Readiness: the store accepts writes, its migrations are complete, and new requests are accepted',
       tags: ['System'],
       responses: {
-        200: { description: 'Ready, or degraded because evidence is lost or secrets cannot be opened', schema: ReadyzResponse },
+        200: {
+          description: 'Ready, or degraded because evidence is lost or secrets cannot be opened',
+          schema: ReadyzResponse,
+        },
         503: { description: 'Not ready; `checks` contains the cause', schema: ReadyzResponse },
       },
       async handle() {

@@ -6,13 +6,15 @@ import type { SealedColumn, SealedRow } from './sealed-column.ts'
 
 /** Rows per query. Between two queries, other writers can run. */
 const BATCH_ROWS = 500
+/** Rows of a column with long texts. Reading all stored answers would slow down the start of a large store. */
+const LONG_ROWS = 1_000
 
 /** How many texts of a column cannot be decrypted. */
 export type Unopened = { table: string; column: string; count: number }
 
 /**
- * Counts the texts of each column that cannot be decrypted. Most texts name their key, so only the beginning of a text
- * is read. Texts without the name of a key, and short texts, are decrypted.
+ * Counts the texts of each column that cannot be decrypted. Short texts are decrypted. Of long texts, the first LONG_ROWS
+ * are checked by the key that they name, or decrypted if they name none.
  */
 export async function countUnopened(
   db: Db,
@@ -23,13 +25,15 @@ export async function countUnopened(
   const found: Unopened[] = []
   for (const column of columns) {
     let count = 0
+    let checked = 0
     let after: SealedRow | undefined
     do {
       if (isStopped()) return found
       const rows = await readHeads(db, column, after)
       for (const row of rows) if (!(await isOpened(db, masterKey, column, row))) count += 1
+      checked += rows.length
       after = rows.length === BATCH_ROWS ? rows.at(-1) : undefined
-    } while (after !== undefined)
+    } while (after !== undefined && (column.isShort || checked < LONG_ROWS))
     if (count > 0) found.push({ table: column.table, column: column.column, count })
   }
   return found
