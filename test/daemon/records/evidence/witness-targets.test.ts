@@ -1,14 +1,15 @@
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { createCheckedTargets } from '../../../../src/daemon/webhooks/checked-targets.ts'
 import { ALWAYS } from '../../../../src/shared/evidence/cosignature.ts'
 import { parseKeySet } from '../../../../src/shared/evidence/keys.ts'
 import { startGateway } from '../../../harness.ts'
+import { closeAfterTest } from '../../../leftovers.ts'
 import { startWitness } from '../../../witness.ts'
 
 /** A gateway with one witness on this machine, after a checkpoint. */
 async function checkpointed(webhooks: Parameters<typeof startGateway>[0] & object) {
   const witness = await startWitness()
-  onTestFinished(() => witness.close())
+  closeAfterTest(witness)
   const { url, vkey: key } = witness
   const gateway = await startGateway({
     ...webhooks,
