@@ -232,9 +232,12 @@ export const LOSS_CAUSES = [
   'entries_missing',
   'entries_changed',
   'log_missing',
+  'commit_missing',
   'key_missing',
   'file_missing',
+  'file_unreadable',
   'store_replaced',
+  'witness_contradicts',
 ] as const
 export type LossCause = (typeof LOSS_CAUSES)[number]
 
@@ -243,8 +246,10 @@ const EvidenceLoss = z
     id: z.string(),
     cause: z.enum(LOSS_CAUSES),
     tenant_id: z.string().nullable(),
-    chain: z.string().nullable().meta({ description: 'The chain that was closed; null if no chain was closed' }),
-    successor: z.string().nullable().meta({ description: 'The chain that continues the closed chain' }),
+    chain: z.string().nullable().meta({ description: 'The chain that contradicts its notes' }),
+    successor: z.string().nullable().meta({
+      description: 'The chain that continues the chain; null while the chain is not closed',
+    }),
     detail: z.string(),
     found_at: z.string(),
     acknowledged_at: z.string().nullable(),
