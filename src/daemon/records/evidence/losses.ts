@@ -92,6 +92,17 @@ export function createLosses({ db, clock, log }: { db: Db; clock: Clock; log: Pi
 export const listLosses = (db: Db): Promise<EvidenceLossRow[]> =>
   db.selectFrom('evidence_losses').selectAll().orderBy('found_at').orderBy('id').execute()
 
+/** Returns the losses that concern a chain of the tenant, by the name of the chain. */
+export const lossesOfTenant = (db: Db, tenantId: string): Promise<(EvidenceLossRow & { chain: string })[]> =>
+  db
+    .selectFrom('evidence_losses')
+    .selectAll()
+    .where('tenant_id', '=', tenantId)
+    .where('chain', 'is not', null)
+    .$narrowType<{ chain: string }>()
+    .orderBy('chain')
+    .execute()
+
 /** Returns the chain that continues this chain, or the chain itself if it is not closed. */
 export function followSuccessors(chain: string, successors: Successors): string {
   let last = chain
