@@ -103,60 +103,65 @@ const LOSSES: [string, string, (db: Db) => Promise<unknown>, number][] = [
   ],
   ['the signing keys', 'key_missing', async (db) => db.deleteFrom('evidence_keys').execute(), 2],
 ]
-test.each(LOSSES)('after a loss of %s is acknowledged, an export is signed and names it', async (_, cause, lose, count) => {
-  const home = await mkdtemp(join(tmpdir(), 'aigw-lost-export-'))
-  onTestFinished(() => rm(home, { recursive: true }))
-  const gateway = await startGateway()
-  const aigw = (...words: string[]) =>
-    runCli(['audit', ...words], {
-      env: { AIGW_BASE_URL: gateway.url, AIGW_API_KEY: gateway.adminKey, XDG_STATE_HOME: home, AIGW_NO_HISTORY: '1' },
-    })
-  const use = async (name: string) => {
-    for (let time = 0; time < 3; time++) expect((await gateway.chat({ prompt: 'Hello' })).status).toBe(200)
-    const { status } = await gateway.call('POST', '/api/external/groups', { name, description: name })
-    expect(status).toBe(201)
-  }
-  await use('before')
-  expect((await aigw('checkpoint')).exitCode).toBe(0)
-  await lose(gateway.app.db)
-  await gateway.restart()
-  await use('after')
-  const keys = join(home, 'keys.json')
-  await writeFile(keys, (await gateway.call('GET', '/.well-known/aigw-keys.json')).text)
-  const losses = (await listLosses(gateway.app.db)).filter(({ chain }) => chain !== null)
-  expect(losses.map((loss) => loss.cause)).toEqual(Array.from({ length: count }, () => cause))
-  expect((await aigw('export', join(home, 'early'))).exitCode).toBe(10)
-
-  expect((await aigw('losses', '--acknowledge', '--yes')).exitCode).toBe(0)
-  const folder = join(home, 'export')
-  const made = await aigw('export', folder)
-  expect(made.exitCode, made.stderr).toBe(0)
-  const { statement, manifest } = Object.fromEntries(
-    await Promise.all(
-      ['statement', 'manifest'].map(async (name) => [
-        name,
-        JSON.parse(await readFile(join(folder, `${name}.json`), 'utf8')),
-      ]),
-    ),
-  )
-  const exported = manifest.chains.map(({ chain }: { chain: string }) => chain)
-  for (const { chain, successor } of losses) {
-    expect(exported).not.toContain(chain)
-    expect(exported).toContain(successor)
-    expect(statement.losses).toContainEqual(
-      expect.objectContaining({ chain, cause, successor, acknowledged_at: expect.any(String) }),
-    )
-  }
-  expect(statement.losses).toHaveLength(count)
-  for (const options of [['--keys', keys], []]) {
-    for (const { exitCode, output } of await resultsOf(folder, ...options)) {
-      expect([exitCode, output]).toEqual([options.length > 0 ? 0 : 11, expect.any(String)])
-      for (const { chain } of losses)
-        expect(output).toMatch(new RegExp(`the log ${chain} has lost history \\(${cause}, acknowledged at .*contains 0 of`))
+test.each(LOSSES)(
+  'after a loss of %s is acknowledged, an export is signed and names it',
+  async (_, cause, lose, count) => {
+    const home = await mkdtemp(join(tmpdir(), 'aigw-lost-export-'))
+    onTestFinished(() => rm(home, { recursive: true }))
+    const gateway = await startGateway()
+    const aigw = (...words: string[]) =>
+      runCli(['audit', ...words], {
+        env: { AIGW_BASE_URL: gateway.url, AIGW_API_KEY: gateway.adminKey, XDG_STATE_HOME: home, AIGW_NO_HISTORY: '1' },
+      })
+    const use = async (name: string) => {
+      for (let time = 0; time < 3; time++) expect((await gateway.chat({ prompt: 'Hello' })).status).toBe(200)
+      const { status } = await gateway.call('POST', '/api/external/groups', { name, description: name })
+      expect(status).toBe(201)
     }
-  }
-  for (const { chain } of losses) expect(made.stderr).toContain(`the log ${chain} has lost history`)
-})
+    await use('before')
+    expect((await aigw('checkpoint')).exitCode).toBe(0)
+    await lose(gateway.app.db)
+    await gateway.restart()
+    await use('after')
+    const keys = join(home, 'keys.json')
+    await writeFile(keys, (await gateway.call('GET', '/.well-known/aigw-keys.json')).text)
+    const losses = (await listLosses(gateway.app.db)).filter(({ chain }) => chain !== null)
+    expect(losses.map((loss) => loss.cause)).toEqual(Array.from({ length: count }, () => cause))
+    expect((await aigw('export', join(home, 'early'))).exitCode).toBe(10)
+
+    expect((await aigw('losses', '--acknowledge', '--yes')).exitCode).toBe(0)
+    const folder = join(home, 'export')
+    const made = await aigw('export', folder)
+    expect(made.exitCode, made.stderr).toBe(0)
+    const { statement, manifest } = Object.fromEntries(
+      await Promise.all(
+        ['statement', 'manifest'].map(async (name) => [
+          name,
+          JSON.parse(await readFile(join(folder, `${name}.json`), 'utf8')),
+        ]),
+      ),
+    )
+    const exported = manifest.chains.map(({ chain }: { chain: string }) => chain)
+    for (const { chain, successor } of losses) {
+      expect(exported).not.toContain(chain)
+      expect(exported).toContain(successor)
+      expect(statement.losses).toContainEqual(
+        expect.objectContaining({ chain, cause, successor, acknowledged_at: expect.any(String) }),
+      )
+    }
+    expect(statement.losses).toHaveLength(count)
+    for (const options of [['--keys', keys], []]) {
+      for (const { exitCode, output } of await resultsOf(folder, ...options)) {
+        expect([exitCode, output]).toEqual([options.length > 0 ? 0 : 11, expect.any(String)])
+        for (const { chain } of losses)
+          expect(output).toMatch(
+            new RegExp(`the log ${chain} has lost history \\(${cause}, acknowledged at .*contains 0 of`),
+          )
+      }
+    }
+    for (const { chain } of losses) expect(made.stderr).toContain(`the log ${chain} has lost history`)
+  },
+)
 
 test('no verifier accepts that a payload is missing in a log that continues the log of changes', async () => {
   const home = await mkdtemp(join(tmpdir(), 'aigw-lost-export-'))

@@ -151,11 +151,7 @@ export async function writeExport(
  * Leaves out the chains that can no longer be verified after a loss that an operator has acknowledged. The gateway lists
  * these chains in its statement.
  */
-async function withoutLost(
-  context: CliContext,
-  source: EvidenceSource,
-  trusted: TrustedKeys,
-): Promise<EvidenceSource> {
+async function withoutLost(context: CliContext, source: EvidenceSource, trusted: TrustedKeys): Promise<EvidenceSource> {
   const left = new Set<string>()
   for (const head of source.heads) {
     if (source.lost?.has(head.chain) && !(await isVerifiable(context, { ...source, heads: [head] }, trusted)))

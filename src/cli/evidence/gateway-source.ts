@@ -41,7 +41,9 @@ export async function openGateway(context: CliContext): Promise<EvidenceSource> 
   const tenantId: unknown = Reflect.get(body, 'tenant_id')
   if (!isText(tenantId)) throw notAGateway(EXIT.error, `${api.baseUrl} did not name the tenant of the chains`, {})
   const heads = chains.map(({ chain, size, head }) => ({ chain, size, head }))
-  const lost = new Set(chains.flatMap(({ chain, loss }) => (isObject(loss) && isText(loss.acknowledged_at) ? [chain] : [])))
+  const lost = new Set(
+    chains.flatMap(({ chain, loss }) => (isObject(loss) && isText(loss.acknowledged_at) ? [chain] : [])),
+  )
   // A removed chain is missing from `chains`, but its checkpoints still name the chain.
   const removed = [...promised.keys()].filter((chain) => !heads.some((head) => head.chain === chain))
   heads.push(...removed.map((chain) => ({ chain, size: 0, head: GENESIS_HASH })))

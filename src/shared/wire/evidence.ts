@@ -166,7 +166,11 @@ export const ListChainsResponse = z.object({
       head: hash(),
       checkpoint: ShownCheckpoint.nullable(),
       loss: z
-        .object({ cause: z.enum(LOSS_CAUSES), acknowledged_at: z.string().nullable(), successor: z.string().nullable() })
+        .object({
+          cause: z.enum(LOSS_CAUSES),
+          acknowledged_at: z.string().nullable(),
+          successor: z.string().nullable(),
+        })
         .nullable()
         .meta({ description: 'Set if the chain has lost history' }),
     }),

@@ -28,9 +28,13 @@ export async function stateExport(
     await countCheckpoints(db, { tenantId, chain, size }, counts)
     chains.push({ chain, entries, size, ...counts.end() })
   }
-  const losses = (await lossesOfTenant(db, tenantId)).map(
-    ({ chain, cause, found_at, acknowledged_at, successor }) => ({ chain, cause, found_at, acknowledged_at, successor }),
-  )
+  const losses = (await lossesOfTenant(db, tenantId)).map(({ chain, cause, found_at, acknowledged_at, successor }) => ({
+    chain,
+    cause,
+    found_at,
+    acknowledged_at,
+    successor,
+  }))
   return {
     version: 1,
     signed_at: isoTime(now),

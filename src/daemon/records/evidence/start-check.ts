@@ -172,7 +172,9 @@ async function lossesOfAllKeys(
   for (const { id } of tenants) {
     const known = [...chains, ...summaries].filter(({ tenant_id }) => tenant_id === id)
     for (const chain of new Set([await changesChainOf(db, id), requests, ...known.map((one) => one.chain)])) {
-      lost.push(lossOfChain(id, chain, 'key_missing', `the key that signed the chain ${chain} is missing from the store`))
+      lost.push(
+        lossOfChain(id, chain, 'key_missing', `the key that signed the chain ${chain} is missing from the store`),
+      )
     }
   }
   return lost

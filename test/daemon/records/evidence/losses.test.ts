@@ -60,7 +60,10 @@ describeEachEngine('the record of lost history', (engine) => {
     await losses.report([doubting])
     expect([await closedLogs(store.db), await losses.openCauses()]).toEqual([[], ['witness_contradicts']])
     const loss = await acknowledge()
-    expect(loss).toMatchObject({ chain: CHAIN, successor: expect.stringMatching(/^requests-abcdefabcdef-[0-9a-f]{4}$/) })
+    expect(loss).toMatchObject({
+      chain: CHAIN,
+      successor: expect.stringMatching(/^requests-abcdefabcdef-[0-9a-f]{4}$/),
+    })
     expect([await closedLogs(store.db), await losses.openCauses()]).toEqual([[id], []])
     expect(await losses.successors()).toEqual(new Map([[CHAIN, loss?.successor]]))
     expect(await acknowledge()).toBeUndefined()

@@ -236,7 +236,10 @@ describeEachEngine('lost history', (engine) => {
     const { gateway } = await startWithHistory({})
     const { db } = gateway.app
     const last = await db.selectFrom('evidence_entries').selectAll().where('chain', '=', 'changes').execute()
-    await db.deleteFrom('evidence_commits').where('id', '=', last.at(-1)?.commit_id ?? '').execute()
+    await db
+      .deleteFrom('evidence_commits')
+      .where('id', '=', last.at(-1)?.commit_id ?? '')
+      .execute()
     await gateway.restart()
     expect(await readiness(gateway)).toMatchObject(degraded('commit_missing'))
     expect((await lossesOf(gateway)).map(({ chain }) => chain)).toEqual(['changes'])
@@ -404,35 +407,42 @@ describeEachEngine('lost history', (engine) => {
       // The daemon does not create the file again, because that would hide the loss.
       expect(await readFile(file, 'utf8').catch(() => '')).toBe('')
       expect(await readiness(gateway)).toMatchObject(degraded('file_missing'))
-      expect((await listLosses(gateway.app.db)).filter(({ acknowledged_at }) => acknowledged_at === null)).toHaveLength(1)
+      expect((await listLosses(gateway.app.db)).filter(({ acknowledged_at }) => acknowledged_at === null)).toHaveLength(
+        1,
+      )
       await expectAcknowledgeable(gateway)
       expect(await readFile(file, 'utf8')).toContain('/logs/')
     }
   })
 
-  test.each(['at a start', 'under a running daemon'])('%s includes a checkpoint file that cannot be read', async (when) => {
-    const { gateway, clock, file } = await startWithHistory()
-    const notes = await readFile(file)
-    await rm(file)
-    await mkdir(file)
-    for (let time = 0; time < 2; time++) {
-      clock.advance(1_000)
-      if (when === 'at a start') await gateway.restart()
-      else await makeCheckpoints(gateway)
-      expect(await readiness(gateway)).toMatchObject(degraded('file_unreadable'))
-      expect((await gateway.call('GET', `${BASE}/status`)).body.status).toBe('degraded')
-      await makeCheckpoints(gateway)
-      expect((await listLosses(gateway.app.db)).filter(({ acknowledged_at }) => acknowledged_at === null)).toHaveLength(1)
-      await acknowledgeAll(gateway)
+  test.each(['at a start', 'under a running daemon'])(
+    '%s includes a checkpoint file that cannot be read',
+    async (when) => {
+      const { gateway, clock, file } = await startWithHistory()
+      const notes = await readFile(file)
+      await rm(file)
+      await mkdir(file)
+      for (let time = 0; time < 2; time++) {
+        clock.advance(1_000)
+        if (when === 'at a start') await gateway.restart()
+        else await makeCheckpoints(gateway)
+        expect(await readiness(gateway)).toMatchObject(degraded('file_unreadable'))
+        expect((await gateway.call('GET', `${BASE}/status`)).body.status).toBe('degraded')
+        await makeCheckpoints(gateway)
+        expect(
+          (await listLosses(gateway.app.db)).filter(({ acknowledged_at }) => acknowledged_at === null),
+        ).toHaveLength(1)
+        await acknowledgeAll(gateway)
+        expect(await readiness(gateway)).toMatchObject(READY)
+        expect((await gateway.call('GET', `${BASE}/status`)).body.status).toBe('operational')
+      }
+      await rm(file, { recursive: true })
+      await writeFile(file, notes)
+      await gateway.restart()
       expect(await readiness(gateway)).toMatchObject(READY)
       expect((await gateway.call('GET', `${BASE}/status`)).body.status).toBe('operational')
-    }
-    await rm(file, { recursive: true })
-    await writeFile(file, notes)
-    await gateway.restart()
-    expect(await readiness(gateway)).toMatchObject(READY)
-    expect((await gateway.call('GET', `${BASE}/status`)).body.status).toBe('operational')
-  })
+    },
+  )
 
   test('under a running daemon is noticed with the next checkpoints', async () => {
     const { gateway, clock } = await startWithHistory({})

@@ -2,7 +2,12 @@ import { Registry } from 'prom-client'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createCheckpoints } from '../../../../src/daemon/records/evidence/checkpoints.ts'
 import { findCosignedOver, withCosignatures } from '../../../../src/daemon/records/evidence/cosignatures.ts'
-import { acknowledgeLoss, createLosses, listLosses, lossOfChain } from '../../../../src/daemon/records/evidence/losses.ts'
+import {
+  acknowledgeLoss,
+  createLosses,
+  listLosses,
+  lossOfChain,
+} from '../../../../src/daemon/records/evidence/losses.ts'
 import { findCheckpoint } from '../../../../src/daemon/records/evidence/store.ts'
 import { WITNESS_CALL_MS } from '../../../../src/daemon/records/evidence/witness-call.ts'
 import { createWitnessMetrics } from '../../../../src/daemon/records/evidence/witness-metrics.ts'
