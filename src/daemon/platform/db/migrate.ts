@@ -65,7 +65,8 @@ const STEPS: Record<string, MigrationStep | MigrationWithData> = {
   '0032-skeletons': skeletons,
 }
 
-const DIALECTS: Record<MigrationDialect['engine'], MigrationDialect> = {
+/** The dialect of each engine, for migrations. */
+export const DIALECTS: Record<MigrationDialect['engine'], MigrationDialect> = {
   // In a STRICT table, columns reject values of another type, as in PostgreSQL.
   sqlite: { engine: 'sqlite', text: 'text', integer: 'integer', tableEnd: ' strict' },
   // Text is compared by code point on both engines, so the sort order does not depend on the server's locale.

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { Kysely, sql } from 'kysely'
 import { expect, test } from 'vitest'
-import type { MigrationDialect } from '../../../../src/daemon/platform/db/migration-step.ts'
+import { DIALECTS } from '../../../../src/daemon/platform/db/migrate.ts'
 import { access } from '../../../../src/daemon/platform/db/migrations/0004-access.ts'
 import { evidence } from '../../../../src/daemon/platform/db/migrations/0015-evidence.ts'
 import { evidenceUnsigned } from '../../../../src/daemon/platform/db/migrations/0031-evidence-unsigned.ts'
@@ -23,10 +23,7 @@ const NEW_TABLES = ['entries', 'commits', 'checkpoints', 'nodes', 'keys', 'unsig
 describeEachEngine('the log of changes that was kept before there were chains', (engine) => {
   const store = storeForEach(engine)
 
-  const dialect: MigrationDialect =
-    engine.name === 'sqlite'
-      ? { engine: 'sqlite', text: 'text', integer: 'integer', tableEnd: ' strict' }
-      : { engine: 'postgres', text: 'text collate "C"', integer: 'bigint', tableEnd: '' }
+  const dialect = DIALECTS[engine.name]
 
   async function goBack(): Promise<void> {
     for (const table of NEW_TABLES) await sql`drop table ${sql.table(table)}`.execute(store.db)

@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 import { expect, test } from 'vitest'
+import { DIALECTS } from '../../../../src/daemon/platform/db/migrate.ts'
 import { rights } from '../../../../src/daemon/platform/db/migrations/0029-rights.ts'
 import { skeletons } from '../../../../src/daemon/platform/db/migrations/0032-skeletons.ts'
 import { addKey, addRole, addTenant, addUser } from '../../../accounts.ts'
@@ -33,10 +34,7 @@ describeEachEngine('a store from before names had skeletons', (engine) => {
     await run(TABLES.map((table) => `alter table "${table}" drop column name_skeleton`))
     await run(['alter table indexes drop column index_access'])
 
-    const dialect =
-      engine.name === 'sqlite'
-        ? ({ engine: 'sqlite', text: 'text', integer: 'integer', tableEnd: ' strict' } as const)
-        : ({ engine: 'postgres', text: 'text collate "C"', integer: 'bigint', tableEnd: '' } as const)
+    const dialect = DIALECTS[engine.name]
     await run(rights.before(dialect))
     await db.transaction().execute((tx) => rights.move(tx as unknown as Kysely<unknown>))
     await run(rights.after(dialect))

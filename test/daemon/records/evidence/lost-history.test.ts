@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { Db } from '../../../../src/daemon/platform/db/db.ts'
+import { DIALECTS } from '../../../../src/daemon/platform/db/migrate.ts'
+import { evidenceUnsigned } from '../../../../src/daemon/platform/db/migrations/0031-evidence-unsigned.ts'
 import { listLosses } from '../../../../src/daemon/records/evidence/losses.ts'
 import { ALWAYS } from '../../../../src/shared/evidence/cosignature.ts'
 import { parseKeySet } from '../../../../src/shared/evidence/keys.ts'
@@ -252,8 +254,9 @@ describeEachEngine('lost history', (engine) => {
     const { db } = gateway.app
     for (const table of [...SIGNED, 'evidence_entries', 'evidence_nodes', 'log_positions'] as const)
       await db.deleteFrom(table).execute()
-    await sql`drop table evidence_unsigned`.execute(db)
-    await sql`delete from kysely_migration where name = '0031-evidence-unsigned'`.execute(db)
+    // What the migration of such a store does to the table that exists here.
+    const [, upgrade] = evidenceUnsigned(DIALECTS.sqlite)
+    await sql.raw(upgrade ?? '').execute(db)
     for (let start = 0; start < 2; start++) {
       await gateway.restart()
       expect(await readiness(gateway)).toMatchObject(READY)
