@@ -29,7 +29,7 @@ import { LICENSES, type License } from '../../shared/wire/users.ts'
 import type { ModelName, ProviderConfig, Scripts } from '../models/config.ts'
 import { DEFAULT_SHIELD_MODEL } from '../safety/config.ts'
 import { defaultModel, modelNameEntry } from './names.ts'
-import { providerEntry } from './providers.ts'
+import { checkHeaders, providerEntry } from './providers.ts'
 import { localEntry } from './scripts.ts'
 import { masterKeyReference, resolveMasterKey, resolveSecret, secretReference } from './secret.ts'
 import { section, valueFrom } from './section.ts'
@@ -262,7 +262,10 @@ function rootSchema(sources: ConfigSources, path: string) {
           endpoint: text('the URL of a collector, such as http://127.0.0.1:4318')
             .transform(valueFrom(parseCollector))
             .optional(),
-          headers: z.record(z.string(), secret, { error: 'must map header names to values' }).optional(),
+          headers: z
+            .record(z.string(), secret, { error: 'must map header names to values' })
+            .transform(valueFrom(checkHeaders))
+            .optional(),
           sample_ratio: z
             .number({ error: 'must be a number from 0 to 1, such as 0.1' })
             .min(0, { error: 'must be a number from 0 to 1, such as 0.1' })

@@ -583,6 +583,44 @@ describe('evidence', () => {
   })
 })
 
+describe('metrics and telemetry', () => {
+  test('the file may ask for a line per request, a label with the tenant, and a collector', () => {
+    const text = `log: {requests: true}
+metrics: {tenant_label: true}
+telemetry:
+  endpoint: http://127.0.0.1:4318
+  headers: {Authorization: {env: COLLECTOR_KEY}}
+  sample_ratio: 0.25
+`
+    const { log, metrics, telemetry } = good({ ...yaml(text), env: { HOME: '/home/ada', COLLECTOR_KEY: 'Bearer c' } })
+    expect([log, metrics]).toEqual([{ level: 'info', requests: true }, { tenantLabel: true }])
+    expect(telemetry).toEqual({
+      endpoint: 'http://127.0.0.1:4318',
+      headers: { Authorization: 'Bearer c' },
+      sampleRatio: 0.25,
+    })
+  })
+
+  test('the variable of OpenTelemetry overrides the endpoint of the file', () => {
+    const file = yaml('telemetry: {endpoint: "http://other:4318", sample_ratio: 0.5}')
+    const env = { HOME: '/home/ada', OTEL_EXPORTER_OTLP_ENDPOINT: 'https://collector.example.com' }
+    expect(good({ ...file, env }).telemetry).toMatchObject({ endpoint: env.OTEL_EXPORTER_OTLP_ENDPOINT, sampleRatio: 0.5 })
+    expect(good(yaml('telemetry: {sample_ratio: 0.5}')).telemetry).toBeUndefined()
+  })
+
+  test.each([
+    ['log: {requests: 1}', 'log.requests: must be true or false'],
+    ['metrics: {tenant_label: yes please}', 'metrics.tenant_label: must be true or false'],
+    ['telemetry: {endpoint: "collector:4318"}', 'telemetry.endpoint: is not an http or https URL'],
+    ['telemetry: {endpoint: "http://user:pw@collector"}', 'telemetry.endpoint: must contain no credentials'],
+    ['telemetry: {endpoint: "http://a", headers: {"a b": {env: HOME}}}', 'telemetry.headers: '],
+    ['telemetry: {sample_ratio: 2}', 'telemetry.sample_ratio: must be a number from 0 to 1'],
+    ['telemetry: {endpont: "http://a"}', 'telemetry.endpont: unknown key; did you mean "endpoint"?'],
+  ])('%s', (text, fault) => {
+    expect(faults(yaml(text))).toEqual([expect.stringContaining(fault)])
+  })
+})
+
 describe('trusted proxies', () => {
   test('are the addresses and CIDR blocks of the file', () => {
     expect(good(yaml('trusted_proxies: [127.0.0.1, 10.0.0.0/8, "fd00::/8"]')).trustedProxies).toEqual([

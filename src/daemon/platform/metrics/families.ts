@@ -101,8 +101,12 @@ class Buckets implements HistogramCell {
   observe(value: number): void {
     this.sum += value
     this.count += 1
-    const at = this.#bounds.findIndex((bound) => value <= bound)
-    if (at >= 0) this.counts[at] = (this.counts[at] as number) + 1
+    const bounds = this.#bounds
+    for (let at = 0; at < bounds.length; at++) {
+      if (value > (bounds[at] as number)) continue
+      this.counts[at] = (this.counts[at] as number) + 1
+      return
+    }
   }
 }
 

@@ -113,6 +113,7 @@ export function createRequestMetrics(
 
   const routes = new Map<Route | undefined, RouteCells>()
   const byModel = new Map<string, ModelCells>()
+  const servedBy = new Map<string, CounterCell>()
   const tenants = new Set<string>()
 
   function cellsOfRoute(route: Route | undefined): RouteCells {
@@ -172,10 +173,23 @@ export function createRequestMetrics(
     cells.reasoning.value += usage.reasoningTokens
   }
 
+  function addServed(model: string): void {
+    let cell = servedBy.get(model)
+    if (!cell) {
+      cell = attempts.cell(model, 'served', 'none')
+      servedBy.set(model, cell)
+    }
+    cell.value += 1
+  }
+
   function addAttempts(all: readonly FailoverAttempt[]): void {
     for (let at = 0; at < all.length; at++) {
       const { model, status, reason = 'none' } = all[at] as FailoverAttempt
       const label = models.of(model)
+      if (status === 'served') {
+        addServed(label)
+        continue
+      }
       attempts.cell(label, status, reason).value += 1
       const next = all[at + 1]
       // Another target of the same model is a retry.
@@ -191,8 +205,8 @@ export function createRequestMetrics(
   function addLimit({ admission }: Exchange, error: string): void {
     const reached = admission?.reached
     if (error === 'RATE_LIMIT_EXCEEDED') limits.cell(reached?.limit ?? 'minute', reached?.scope ?? 'address').value += 1
-    else if (error === 'COMPLETION_LIMIT_EXCEEDED') limits.cell('points', 'user').value += 1
-    else limits.cell('budget', 'user').value += 1
+    else if (error === 'COMPLETION_LIMIT_EXCEEDED') limits.cell('points', 'account').value += 1
+    else limits.cell('budget', 'account').value += 1
   }
 
   return {
