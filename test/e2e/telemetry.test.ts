@@ -14,7 +14,9 @@ async function scriptsOf(env: Record<string, string>): Promise<string[]> {
     await daemon.url()
     await daemon.end('SIGTERM')
     const files = await readdir(coverage)
-    const reports = await Promise.all(files.map(async (file) => JSON.parse(await readFile(join(coverage, file), 'utf8'))))
+    const reports = await Promise.all(
+      files.map(async (file) => JSON.parse(await readFile(join(coverage, file), 'utf8'))),
+    )
     return reports.flatMap(({ result }) => result.map(({ url }: { url: string }) => url))
   } finally {
     await rm(home, { recursive: true, force: true })

@@ -15,7 +15,7 @@ import { type LicensePools, licensePools, type PointAllowances } from '../meteri
 import type { ModelName, ProviderConfig, Scripts } from '../models/config.ts'
 import type { ProxySettings } from '../models/proxy.ts'
 import type { LogLevel } from '../platform/log.ts'
-import type { TelemetryConfig } from '../platform/telemetry/telemetry.ts'
+import type { TelemetryConfig } from '../platform/telemetry/contract.ts'
 import { DEFAULT_EVIDENCE, type EvidenceConfig } from '../records/config.ts'
 import { DEFAULT_SHIELD_MODEL, type ShieldModelConfig } from '../safety/config.ts'
 import type { WebhooksConfig } from '../webhooks/config.ts'

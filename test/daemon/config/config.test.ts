@@ -604,7 +604,10 @@ telemetry:
   test('the variable of OpenTelemetry overrides the endpoint of the file', () => {
     const file = yaml('telemetry: {endpoint: "http://other:4318", sample_ratio: 0.5}')
     const env = { HOME: '/home/ada', OTEL_EXPORTER_OTLP_ENDPOINT: 'https://collector.example.com' }
-    expect(good({ ...file, env }).telemetry).toMatchObject({ endpoint: env.OTEL_EXPORTER_OTLP_ENDPOINT, sampleRatio: 0.5 })
+    expect(good({ ...file, env }).telemetry).toMatchObject({
+      endpoint: env.OTEL_EXPORTER_OTLP_ENDPOINT,
+      sampleRatio: 0.5,
+    })
     expect(good(yaml('telemetry: {sample_ratio: 0.5}')).telemetry).toBeUndefined()
   })
 

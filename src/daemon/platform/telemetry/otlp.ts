@@ -28,7 +28,7 @@ import type { Clock } from '../../../shared/time.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { CallTrace, Observed, RequestTrace } from '../http/observed.ts'
 import type { RequestEnd } from '../http/request-observer.ts'
-import type { Telemetry, TelemetryConfig, TelemetryDeps } from './telemetry.ts'
+import type { Telemetry, TelemetryConfig, TelemetryDeps } from './contract.ts'
 
 const EXPORT_EVERY_MS = 60_000
 const EXPORT_TIMEOUT_MS = 10_000

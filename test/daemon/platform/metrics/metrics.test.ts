@@ -87,7 +87,7 @@ const ofGateway = (text: string): string =>
 test('the operator may ask for a label with the tenant', async () => {
   const { gateway, tenantId } = await gatewayAfterWork({ metrics: { tenantLabel: true } })
   const { families } = await scrape(gateway)
-  expect(valueIn(families, 'aigw_requests_total', { tenant: tenantId, outcome: 'success' })).toBe(3)
+  expect(valueIn(families, 'aigw_requests_total', { tenant: tenantId, route: CHAT, outcome: 'success' })).toBe(3)
   expect(valueIn(families, 'aigw_tokens_total', { tenant: tenantId, kind: 'input' })).toBeGreaterThan(0)
 })
 

@@ -8,6 +8,8 @@ import { type MetricFamily, readExposition } from './exposition.ts'
 export const USAGE = { prompt_tokens: 11, completion_tokens: 5 }
 /** A token that the policy blocks. */
 const PLANTED = `ghp_${'a1B2c3D4e5F6'.repeat(3)}`
+/** Guards hold back the end of an answer, so the client of a short answer would wait. */
+const LONG = 'one more word of an answer '.repeat(200)
 /** The text of the prompts. */
 export const SECRET_TEXT = 'zebra crossing midnight'
 
@@ -44,7 +46,7 @@ export async function gatewayAfterWork(options: GatewayOptions = {}): Promise<Wo
   upstream.script(replyJson({ error: { message: 'down' } }, { status: 500 }))
   await gateway.chat({ model: 'test/down', prompt: 'hi' }, { key })
   await gateway.chat({ prompt: `Store this key: ${PLANTED}` }, { key })
-  upstream.script(replySteps([chatStream(['Hel'], { finishReason: null, done: false })], { ending: 'hang' }))
+  upstream.script(replySteps([chatStream([LONG], { finishReason: null, done: false })], { ending: 'hang' }))
   const stream = await gateway.openStream({ prompt: 'hi' }, { key })
   await stream.next()
   await stream.return?.()

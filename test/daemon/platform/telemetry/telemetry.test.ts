@@ -38,7 +38,9 @@ class Collector {
 
   spans(): Span[] {
     return this.#sent('/v1/traces').flatMap(({ resourceSpans }) =>
-      resourceSpans.flatMap(({ scopeSpans }: never) => (scopeSpans as { spans: Span[] }[]).flatMap(({ spans }) => spans)),
+      resourceSpans.flatMap(({ scopeSpans }: never) =>
+        (scopeSpans as { spans: Span[] }[]).flatMap(({ spans }) => spans),
+      ),
     )
   }
 
@@ -109,11 +111,18 @@ describe('traces', () => {
   test("a client's trace continues at the gateway and at the provider, without its state", async () => {
     const gateway = await startGateway({ telemetry: telemetry() })
     const traceId = '0af7651916cd43dd8448eb211c80319c'
-    const headers = { traceparent: `00-${traceId}-b7ad6b7169203331-01`, tracestate: 'vendor=private', baggage: 'user=ada' }
+    const headers = {
+      traceparent: `00-${traceId}-b7ad6b7169203331-01`,
+      tracestate: 'vendor=private',
+      baggage: 'user=ada',
+    }
     await gateway.chat({ prompt: 'hi' }, { headers })
     const sent = gateway.upstream.requests.at(-1)?.headers ?? {}
     await close(gateway)
-    const [server, call] = [collector.spans().find(({ kind }) => kind === 2), collector.spans().find(({ kind }) => kind === 3)]
+    const [server, call] = [
+      collector.spans().find(({ kind }) => kind === 2),
+      collector.spans().find(({ kind }) => kind === 3),
+    ]
     expect([server?.traceId, server?.parentSpanId]).toEqual([traceId, 'b7ad6b7169203331'])
     expect(sent.traceparent).toBe(`00-${traceId}-${call?.spanId}-01`)
     expect([sent.tracestate, sent.baggage]).toEqual([undefined, undefined])
@@ -173,6 +182,9 @@ test('a collector that rejects everything affects no request and no shutdown', a
 
 test('without an endpoint, a call carries no trace', async () => {
   const gateway = await startGateway()
-  await gateway.chat({ prompt: 'hi' }, { headers: { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' } })
+  await gateway.chat(
+    { prompt: 'hi' },
+    { headers: { traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' } },
+  )
   expect(gateway.upstream.requests.at(-1)?.headers.traceparent).toBeUndefined()
 })
