@@ -1,4 +1,5 @@
 // The records module: the ledger, and the signed evidence that the ledger stores with each commit.
+import type { LookupFunction } from 'node:net'
 import type { Registry } from 'prom-client'
 import { Agent } from 'undici'
 import { EVIDENCE_KEY_CACHE_MS, PUBLIC_PROOF_RATE } from '../../shared/spec-limits.ts'
@@ -79,7 +80,17 @@ export async function openRecords(
     log,
     resolve,
     metrics,
-  }: { db: Db; masterKey: MasterKey; clock: Clock; log: Log; resolve: ResolveHost; metrics: Registry },
+    witnessTargets,
+  }: {
+    db: Db
+    masterKey: MasterKey
+    clock: Clock
+    log: Log
+    resolve: ResolveHost
+    metrics: Registry
+    /** Decides which addresses of witnesses may be called. */
+    witnessTargets: WitnessTargets
+  },
 ): Promise<RecordsRoom> {
   const { checkpointFile: file, checkpointUrl: url, receipts } = evidence
   const daemonId = await openDaemonId(dataDir)
@@ -101,8 +112,11 @@ export async function openRecords(
       log.error({ error, file }, 'the checkpoint file could not be recorded in the store'),
     )
   }
+  const toWitnesses = new Agent({ connect: { lookup: witnessTargets.lookup } })
   const witnesses = createWitnesses({
-    ...{ db, clock, log, dispatcher, keys: signingKeys },
+    ...{ db, clock, log, keys: signingKeys },
+    dispatcher: toWitnesses,
+    checkTarget: witnessTargets.check,
     witnesses: evidence.witnesses,
     metrics: createWitnessMetrics([metrics]),
   })
@@ -173,9 +187,12 @@ export async function openRecords(
       await checkpoints.close()
       await witnesses.close()
       await dispatcher.destroy()
+      await toWitnesses.destroy()
     },
   }
 }
+
+type WitnessTargets = { check(url: string): Promise<void>; lookup: LookupFunction }
 
 type RecordsConfig = {
   evidence?: EvidenceConfig | undefined

@@ -222,6 +222,7 @@ export const PRIVATE_KEY_COLUMN: SealedColumn = {
   table: 'evidence_keys',
   column: 'sealed_private_key',
   key: ['kid'],
+  isShort: true,
   locationOf: ({ kid = '' }) => locationOf(kid),
 }
 

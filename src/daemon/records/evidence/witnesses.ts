@@ -50,6 +50,8 @@ export type WitnessDeps = {
   metrics: WitnessMetrics
   /** Opens the connections. */
   dispatcher?: Dispatcher
+  /** Rejects if the address of a witness may not be called. */
+  checkTarget?(url: string): Promise<void>
 }
 
 /** The maximum number of chains that wait for one witness. Further chains are read from the store later. */
@@ -80,7 +82,8 @@ export function createWitnesses(deps: WitnessDeps): Witnesses {
 }
 
 /** Sends the checkpoints of all chains to one witness, one after the other. */
-function createWorker(config: WitnessConfig, { db, clock, log, keys, metrics, dispatcher }: WitnessDeps) {
+function createWorker(config: WitnessConfig, deps: WitnessDeps) {
+  const { db, clock, log, keys, metrics, dispatcher } = deps
   const { name, url } = config
   const key: WitnessKey = { ...parseWitnessKey(config.key), window: config.window }
   const witness = `${key.name}+${key.keyHash.toString('hex')}`
@@ -182,6 +185,7 @@ function createWorker(config: WitnessConfig, { db, clock, log, keys, metrics, di
     let oldSize = await lastCosigned(db, tenantId, chain, witness)
     const row = await findCheckpoint(db, tenantId, chain, size)
     if (row === undefined || oldSize >= size) return 'cosigned'
+    await deps.checkTarget?.(url)
     const { note, text, logLine } = await noteOf(row)
     for (let calls = 0; calls < CALLS_PER_CHECKPOINT; calls += 1) {
       const path = await proveConsistency(db, tenantId, chain, oldSize, size)
