@@ -41,6 +41,7 @@ import { transparencyRoutes } from './evidence/transparency-routes.ts'
 import { createWitnessMetrics } from './evidence/witness-metrics.ts'
 import { createWitnesses } from './evidence/witnesses.ts'
 import { createLedger, type Ledger } from './ledger/ledger.ts'
+import { createLedgerMetrics } from './ledger/metrics.ts'
 import { purgeProviderMessages } from './logs/provider-messages.ts'
 import { type LogDeps, logRoutes } from './logs/routes.ts'
 import { usageRoutes } from './usage/routes.ts'
@@ -131,7 +132,8 @@ export async function openRecords(
     onGrowth: checkpoints.wake,
     onStored: projector.follow,
   })
-  const ledger = createLedger({ db, clock, log, sealer, onEvents: announceEvents })
+  const ofLedger = createLedgerMetrics([metrics])
+  const ledger = createLedger({ db, clock, log, sealer, metrics: ofLedger, onEvents: announceEvents })
   const rejections = createRejectionReports({ db, clock, log, announceEvents })
   const retention = createRetention({ db, clock, days: evidence.retentionDays })
   const integrity = createIntegrity({ db, clock, keys: signingKeys })
