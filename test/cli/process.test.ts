@@ -423,11 +423,11 @@ describe('signals', () => {
     })
   })
 
-  test('serve hands SIGHUP on, so that closing the terminal drains the daemon', async () => {
+  test('serve turns SIGHUP into SIGTERM, so that closing the terminal drains the daemon', async () => {
     await writeFile(
       join(cli.folder, 'bin/aigwd.js'),
       `${ENDS_WITH_PARENT}
-       process.on('SIGHUP', () => { console.log('drained'); process.exit(0) })
+       process.on('SIGTERM', () => { console.log('drained'); process.exit(0) })
        setInterval(() => {}, 1e9)
        console.log('ready')`,
     )

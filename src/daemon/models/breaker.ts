@@ -87,6 +87,8 @@ export type Breaker = {
   /** Removes the entry of a model. Call this after a complete answer. */
   succeeded(tenantId: string, modelId: string): void
   failed(tenantId: string, modelId: string, reason: FailureReason): void
+  /** Removes the entries of a provider. Call this when its address or its key has changed. */
+  forget(provider: string): void
 }
 
 export function createBreaker({ clock }: { clock: Clock }): Breaker {
@@ -121,6 +123,9 @@ export function createBreaker({ clock }: { clock: Clock }): Breaker {
       if (DOWN.has(reason)) circuits.set(key, afterFailure(circuits.get(key), reason, clock.monotonic()))
       else circuits.delete(key)
     },
+    forget(provider) {
+      for (const key of circuits.keys()) if (key.includes(` ${provider}/`)) circuits.delete(key)
+    },
   }
 }
 
@@ -131,4 +136,5 @@ export const NO_BREAKER: Breaker = {
   firstToken() {},
   succeeded() {},
   failed() {},
+  forget() {},
 }

@@ -1,4 +1,5 @@
 // Finds the provider of a model id.
+import { isDeepStrictEqual } from 'node:util'
 import { allowsModel } from '../../shared/allowlists.ts'
 import type { Clock } from '../../shared/time.ts'
 import type { Log } from '../platform/log.ts'
@@ -30,6 +31,9 @@ export type FoundModel = {
 
 type WeightedKey = { provider: Provider; weight: number }
 
+/** A configured provider with its connections: one for each key. */
+export type OpenedProvider = { config: ProviderConfig; keys: readonly [WeightedKey, ...WeightedKey[]] }
+
 export type ProviderRegistry = {
   /**
    * For a model id `<provider>/<model>`, finds the provider, the model's name at the provider, the location of the
@@ -43,6 +47,12 @@ export type ProviderRegistry = {
    */
   describe(allowedModels?: readonly string[]): string[]
   close(): Promise<void>
+}
+
+/** The providers of one configuration. */
+export type ConfiguredProviders = ProviderRegistry & {
+  /** The configured providers by name, without the built-in ones. */
+  opened: ReadonlyMap<string, OpenedProvider>
 }
 
 /**
@@ -67,6 +77,7 @@ export function createProviderRegistry(
     proxies = {},
     builtIn,
     found = NOTHING_FOUND,
+    known,
   }: {
     clock: Clock
     log?: Log
@@ -76,16 +87,25 @@ export function createProviderRegistry(
     proxies?: ProxySettings | undefined
     builtIn: readonly Provider[]
     found?: ReadonlyMap<string, Provider>
+    /** The opened providers of the previous configuration. A provider with an unchanged address and key is reused. */
+    known?: ReadonlyMap<string, OpenedProvider> | undefined
   },
-): ProviderRegistry {
+): ConfiguredProviders {
   const providers = new Map<string, Provider>(builtIn.map((provider) => [provider.name, provider]))
-  const keysOf = new Map<string, WeightedKey[]>()
+  const opened = new Map<string, OpenedProvider>()
   const locations = new Map<string, (model: string) => CallLocation>(builtIn.map(({ name }) => [name, () => 'here']))
   const timeouts = new Map<string, NonNullable<ProviderConfig['timeouts']>>()
   for (const config of configs) {
     if (config.timeouts) timeouts.set(config.name, config.timeouts)
     if (config.kind === 'local' && providers.has(config.name)) continue
     if (providers.has(config.name)) throw new Error(`provider "${config.name}" is configured twice`)
+    const before = known?.get(config.name)
+    if (before && isSameTarget(before.config, config)) {
+      providers.set(config.name, before.keys[0].provider)
+      opened.set(config.name, { config, keys: before.keys })
+      locations.set(config.name, locationsOf(config))
+      continue
+    }
     const { ca, proxy } = config
     const connect = (url: string | URL) =>
       openPool(url, {
@@ -93,12 +113,12 @@ export function createProviderRegistry(
         ca,
         proxy: proxy === undefined ? proxyFor(new URL(url), proxies) : (proxy ?? undefined),
       })
-    const [first, ...others] = withEachKey(config).map(({ config: one, weight }) => ({
+    const keys = withEachKey(config).map(({ config: one, weight }) => ({
       provider: createProvider(one, { clock, connect }),
       weight,
     })) as [WeightedKey, ...WeightedKey[]]
-    providers.set(config.name, first.provider)
-    if (others.length > 0) keysOf.set(config.name, [first, ...others])
+    providers.set(config.name, keys[0].provider)
+    opened.set(config.name, { config, keys })
     locations.set(config.name, locationsOf(config))
   }
 
@@ -109,6 +129,7 @@ export function createProviderRegistry(
   log?.info({ models: describe() }, 'providers ready')
 
   return {
+    opened,
     describe,
     find(modelId) {
       const slash = modelId.indexOf('/')
@@ -117,15 +138,25 @@ export function createProviderRegistry(
       const model = modelId.slice(slash + 1)
       if (!provider || model === '' || provider.models?.includes(model) === false) return undefined
       const location = locations.get(name)?.(model) ?? LOOPBACK
-      const [keys, own] = [keysOf.get(name), timeouts.get(name)]
-      return { provider, model, location, ...(keys && { keys }), ...(own && { timeouts: timeoutsOf(own, model) }) }
+      const [keys = [], own] = [opened.get(name)?.keys, timeouts.get(name)]
+      return {
+        ...{ provider, model, location },
+        ...(keys.length > 1 && { keys }),
+        ...(own && { timeouts: timeoutsOf(own, model) }),
+      }
     },
     async close() {
-      const others = [...keysOf.values()].flat().map(({ provider }) => provider)
+      const others = [...opened.values()].flatMap(({ keys }) => keys).map(({ provider }) => provider)
       await Promise.all([...new Set([...providers.values(), ...others])].map((provider) => provider.close()))
     },
   }
 }
+
+/** Whether both configurations call the same server with the same keys. Prices, times and facts are read per request. */
+export const isSameTarget = (a: ProviderConfig, b: ProviderConfig): boolean =>
+  isDeepStrictEqual(targetOf(a), targetOf(b))
+
+const targetOf = ({ prices: _prices, timeouts: _timeouts, facts: _facts, ...target }: ProviderConfig) => target
 
 /** Returns one configuration for each key of a provider. */
 function withEachKey(config: ProviderConfig): { config: ProviderConfig; weight: number }[] {
