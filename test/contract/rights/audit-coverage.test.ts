@@ -29,6 +29,7 @@ const MODEL_REQUESTS = [
 ].map((path) => `POST ${path}`)
 /** Routes that look like changes but only respond. */
 const DRY_RUNS = [
+  'POST /api/admin/providers/{name}/test',
   'POST /api/external/smltp-policies/diff',
   'POST /api/admin/guard-rules/simulate',
   'POST /api/external/policy-check',
