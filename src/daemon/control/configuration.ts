@@ -65,6 +65,8 @@ export async function openConfiguration(
   let prepare: Prepare = () => () => {}
   let timer: Timer | undefined
   let isClosed = false
+  /** Whether the last look at the store failed. */
+  let isStale = false
   // Two changes at once would each be prepared from the same state, and the first would be lost.
   let last: Promise<unknown> = Promise.resolve()
   warnOfShadowed()
@@ -91,7 +93,7 @@ export async function openConfiguration(
   function warnOfShadowed(): void {
     for (const { row } of stored)
       if (isNamedIn(own, row.name))
-        log.warn({ provider: row.name }, 'the configuration defines a provider of the store; the store’s is not used')
+        log.warn({ provider: row.name }, 'the configuration defines a provider of the store, and takes precedence')
   }
 
   async function refresh(): Promise<void> {
@@ -111,7 +113,14 @@ export async function openConfiguration(
     if (isClosed) return
     timer = clock.after(STORED_PROVIDERS_LOOK_MS, () => {
       exclusively(refresh)
-        .catch((error: unknown) => log.warn({ error }, 'the providers of the store could not be read; retrying'))
+        .then(() => {
+          isStale = false
+        })
+        .catch((error: unknown) => {
+          // The store may be unavailable for long, so only the first failure is logged.
+          if (!isStale) log.warn({ error }, 'the providers of the store could not be read; retrying')
+          isStale = true
+        })
         .finally(schedule)
     })
   }

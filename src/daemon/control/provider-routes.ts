@@ -253,5 +253,5 @@ const activityOn = (name: string, operation: 'create' | 'update' | 'delete', mem
   resourceType: 'provider',
   resourceId: name,
   description: `${operation}d provider "${name}"`,
-  ...(operation !== 'delete' && { metadata: { members: Object.keys(members) } }),
+  ...(operation !== 'delete' && { metadata: { members: Object.keys(members).sort() } }),
 })

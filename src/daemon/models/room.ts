@@ -48,9 +48,11 @@ export type PreparedModels = {
 /** Opens every configured provider. With `discoverLocal`, a job searches for model servers on this machine. */
 export function openModels(config: ModelsConfig, deps: { clock: Clock; log: Log; resolve: ResolveHost }): ModelsRoom {
   const localServers = createLocalServers([], deps)
+  const { log, ...others } = deps
   const open = ({ providers, scripts, proxies }: ModelsConfig, known?: ConfiguredProviders['opened']) =>
     createProviderRegistry(providers, {
-      ...deps,
+      ...others,
+      ...(known === undefined && { log }),
       proxies,
       builtIn: [localProvider(scripts, deps.clock)],
       found: localServers.found,

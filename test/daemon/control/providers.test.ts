@@ -36,7 +36,7 @@ describeEachEngine('a provider of the store', (engine) => {
     })
     expect((await recordedChanges(gateway.app.db)).at(-1)).toMatchObject({
       ...{ type: 'configuration_management', operation: 'create', resource_type: 'provider', resource_id: 'house' },
-      metadata: { members: ['base_url', 'api_key', 'models', 'headers', 'region'] },
+      metadata: { members: ['api_key', 'base_url', 'headers', 'models', 'region'] },
     })
     await gateway.restart()
     expect(await served()).toBe('house/small')
@@ -83,7 +83,7 @@ describeEachEngine('a provider of the store', (engine) => {
     await gateway.call('POST', '/api/admin/config/reload')
     await gateway.chat({ prompt: 'hi', model: 'house/m' })
     expect(gateway.upstream.requests.at(-1)?.headers.authorization).toBe('Bearer sk-of-the-file-77aa66')
-    expect(gateway.log.map(({ message }) => message)).toContainEqual(expect.stringContaining('the store’s is not used'))
+    expect(gateway.log.map(({ message }) => message)).toContainEqual(expect.stringContaining('a provider of the store, and takes precedence'))
     const { providers } = (await gateway.call('GET', PROVIDERS)).body
     expect(providers).toMatchObject([
       { name: 'test' },
