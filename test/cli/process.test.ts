@@ -199,7 +199,7 @@ const SAMPLES: Record<string, Sample> = {
   reload: { words: [], prints: 'data' },
   'providers list': { words: [], prints: 'data' },
   'providers show': { words: ['house'], prints: 'data' },
-  'providers add': { words: ['house', '--base-url', 'http://10.0.0.5:8000/v1'], prints: 'data' },
+  'providers add': { words: ['house', '--address', 'http://10.0.0.5:8000/v1'], prints: 'data' },
   'providers update': { words: ['house', '--model', 'small'], prints: 'data' },
   'providers test': { words: ['house'], prints: 'data' },
   'providers remove': { words: ['house', '--yes'], prints: 'nothing' },

@@ -27,7 +27,7 @@ test('a provider is added with a key from a file, tested, changed, listed and re
   await writeFile(keyFile, `${SECRET}\n`)
   const { url } = gateway.upstream
   const runs = [
-    await aigw(['providers', 'add', 'house', '--base-url', url, '--key-file', keyFile, '--model', 'small']),
+    await aigw(['providers', 'add', 'house', '--address', url, '--key-file', keyFile, '--model', 'small']),
     await aigw(['providers', 'test', 'house']),
     await aigw(['providers', 'update', 'house', '--model', 'large', '--key-file', '-'], { stdin: `${SECRET}\n` }),
     await aigw(['providers', 'show', 'house', '--json']),

@@ -73,11 +73,8 @@ const PROVIDER = {
   api_version: '2024-10-21',
   api: 'chat',
   region: 'eu',
-  headers: { 'X-Team': 'token' },
   models: ['small'],
   proxy: 'none',
-  prices: { '*': { input: 1, output: 2 } },
-  timeouts: { '*': { silence: '2m' } },
 }
 const VERTEX_PROVIDER = {
   kind: 'vertex',
@@ -85,11 +82,6 @@ const VERTEX_PROVIDER = {
   location: 'europe-west4',
   project: 'my-project-123',
   publisher: 'google',
-}
-const BEDROCK_PROVIDER = {
-  kind: 'bedrock',
-  region: 'eu-central-1',
-  credentials: { access_key_id: 'AKIAEXAMPLE', secret_access_key: 'example-of-a-key' },
 }
 
 const WEBHOOK = {
@@ -326,7 +318,6 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
     bodies: (_, name) => [
       { name: providerName(name), ...PROVIDER },
       { name: providerName(`${name}v`), ...VERTEX_PROVIDER },
-      { name: providerName(`${name}b`), ...BEDROCK_PROVIDER },
     ],
   },
   'GET /api/admin/providers/{name}': { access: 'operator', status: 200, target: addTarget.provider },

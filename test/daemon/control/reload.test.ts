@@ -80,7 +80,7 @@ describeEachEngine('a reload', (engine) => {
       ...{ operation: 'reload', actor: 'operator', user_id: null, key_id: null, endpoint: 'SIGHUP' },
       metadata: { changed: ['default_model'], needs_restart: [] },
     })
-    const verified = await gateway.call('GET', '/api/external/transparency/integrity')
+    const verified = await gateway.call('GET', '/api/external/transparency/chain-integrity')
     expect(verified.status).toBe(200)
   })
 })

@@ -20,7 +20,7 @@ async function readKey(path: string, _flag: string, { io }: CliContext): Promise
 
 const FIELDS: Field[] = [
   field('kind', '--kind <kind>', 'openai, azure, anthropic, google, cohere, bedrock or vertex'),
-  field('base_url', '--base-url <url>', 'address of the server; well-known providers need none'),
+  field('base_url', '--address <url>', 'base URL of the server; well-known providers need none'),
   field('api_key', '--key-file <path>', 'file with the API key of the provider, or - for stdin', { parse: readKey }),
   field('models', '--model <name>', 'offered model; repeatable, replaces the list', { isList: true }),
   field('region', '--region <region>', 'region where data is processed, for policies'),
@@ -49,7 +49,7 @@ export const commands = {
     help:
       'The keys of --from-file are those of a provider in the configuration file.\n\nExamples:\n' +
       '  aigw providers add groq --key-file groq.key --model llama-3.3-70b-versatile\n' +
-      '  aigw providers add house --base-url http://10.0.0.5:8000/v1',
+      '  aigw providers add house --address http://10.0.0.5:8000/v1',
   }),
   update: updateVerb(PROVIDERS, {
     description:

@@ -37,7 +37,7 @@ const IN_LISTS = columns(
 const shared = {
   idPath: 'name',
   members: Object.keys(SHOWN),
-  none: 'No providers yet. Add one:  aigw providers add NAME --base-url URL --key-file FILE',
+  none: 'No providers yet. Add one:  aigw providers add NAME --address URL --key-file FILE',
 }
 
 /** Providers are found by their name. */
