@@ -44,6 +44,17 @@ test('a provider is added with a key from a file, tested, changed, listed and re
   expect((await aigw(['providers', 'show', 'house'])).exitCode).toBe(3)
 })
 
+test('--dry-run and --debug hide the secrets of a request', async () => {
+  const file = join(folder, 'house.yaml')
+  await writeFile(file, `{base_url: "${gateway.upstream.url}", api_key: ${SECRET}, headers: {X-Team: ${SECRET}}}`)
+  for (const flag of ['--debug', '--dry-run']) {
+    const { exitCode, stdout, stderr } = await aigw(['providers', 'add', 'house', '--from-file', file, flag])
+    expect([flag, exitCode]).toEqual([flag, flag === '--debug' ? 0 : expect.any(Number)])
+    expect(stdout + stderr).toContain('"api_key"')
+    expect(stdout + stderr).not.toContain(SECRET)
+  }
+})
+
 test('a provider that does not answer is a failure with the reason in plain words', async () => {
   gateway.upstream.script(replyJson({ error: { message: 'no' } }, { status: 401 }))
   const { exitCode, stderr } = await aigw(['providers', 'test', 'test', '--model', 'any'])
