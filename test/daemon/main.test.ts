@@ -201,6 +201,19 @@ describe('starting', () => {
     ])
   })
 
+  test('systemd is notified of a reload', async () => {
+    const reports = join(scratch, 'reports')
+    await mkdir(join(scratch, 'bin'))
+    await writeFile(join(scratch, 'bin/systemd-notify'), `#!/bin/sh\nfor state; do echo "$state" >> ${reports}; done\n`)
+    await chmod(join(scratch, 'bin/systemd-notify'), 0o755)
+    const daemon = serve([], { NOTIFY_SOCKET: '/run/systemd/notify', PATH: `${scratch}/bin:${process.env.PATH}` })
+    await daemon.url()
+    daemon.child.kill('SIGHUP')
+    await daemon.logged('the configuration was reloaded')
+    expect(await readFile(reports, 'utf8')).toMatch(/^RELOADING=1\nMONOTONIC_USEC=\d+$/m)
+    expect(await daemon.end('SIGTERM')).toMatchObject({ code: 0 })
+  })
+
   test('a failed notification of systemd does not stop the service', async () => {
     const daemon = serve([], { NOTIFY_SOCKET: '/run/systemd/notify', PATH: scratch })
     await daemon.url()
