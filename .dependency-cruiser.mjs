@@ -4,6 +4,7 @@
 /** Floors from top to bottom. Rooms of the same floor do not import each other. */
 const FLOORS = [
   ['main', 'app'],
+  ['control'],
   ['config'],
   ['gateway'],
   ['knowledge'],
@@ -16,7 +17,7 @@ const FLOORS = [
 
 /** The front of each room: the files that other rooms may import. All files of the platform may be imported. */
 const FRONTS = {
-  config: ['config'],
+  config: ['changes', 'config', 'stored-provider'],
   gateway: ['config'],
   knowledge: ['indexes/index-access', 'ingest/read-text', 'search/ground', 'search/search', 'search/vectors/config'],
   identity: ['groups/store', 'keys/authenticate', 'users/store', 'users/usage-by-model'],

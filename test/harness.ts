@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url'
 import { Agent, request as send } from 'undici'
 import { afterAll, beforeAll, inject } from 'vitest'
 import { type App, startApp } from '../src/daemon/app.ts'
-import type { Config } from '../src/daemon/config/config.ts'
+import type { Config, ConfigFaults } from '../src/daemon/config/config.ts'
 import { DEFAULT_CACHE, DEFAULT_CONCURRENCY, DEFAULT_LIMITS } from '../src/daemon/gateway/config.ts'
 import { licensePools } from '../src/daemon/metering/config.ts'
 import type { EndpointConfig, ProviderConfig } from '../src/daemon/models/config.ts'
@@ -57,6 +57,8 @@ export type Gateway = {
   stream(body: Record<string, unknown>, options?: CallOptions): Promise<Streamed>
   /** Starts a stream and resolves with its body when the head arrives. The test reads the body. */
   openStream(body: Record<string, unknown>, options?: CallOptions): Promise<AsyncIterator<Buffer>>
+  /** Replaces what the daemon reads when it reloads its configuration. */
+  onReload(load: () => Config | ConfigFaults): void
   /** All usage rows, in insertion order. */
   usage(): Promise<Bill[]>
   /** Closes the daemon and restarts it on the same store. */
@@ -159,8 +161,10 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
   const written = watchedLog()
   const config = testConfig(place, adminKey, upstream, options)
   watchSecretsOf(config)
+  let loadConfig = (): Config | ConfigFaults => config
   const deps = {
     clock,
+    loadConfig: () => loadConfig(),
     cron: options.clock ? clockCron(clock) : noCron,
     log: collectingLog(log, written),
     // Test workers use all cores, so a process of the lowest priority would hardly run.
@@ -223,6 +227,9 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
     async openStream(body, callOptions) {
       const response = await exchange('POST', chatPath, { ...withDefaults(body), stream: true }, callOptions)
       return response.body[Symbol.asyncIterator]()
+    },
+    onReload(load) {
+      loadConfig = load
     },
     usage: () => billsOf(app.db),
     async restart() {

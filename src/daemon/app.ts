@@ -1,6 +1,7 @@
 import { REJECTED_KEYS } from '../shared/spec-limits.ts'
 import type { Clock } from '../shared/time.ts'
-import type { Config } from './config/config.ts'
+import type { Config, ConfigFaults } from './config/config.ts'
+import { openControl } from './control/room.ts'
 import { openGateway } from './gateway/room.ts'
 import { openIdentity } from './identity/room.ts'
 import { type Extraction, openKnowledge } from './knowledge/room.ts'
@@ -42,6 +43,8 @@ export type App = {
   db: Db
   /** Tracks the memory that request bodies use. */
   bodies: BodyMemory
+  /** Reads the configuration again. If it is invalid, nothing changes, and the log says why. Never throws. */
+  reload(): Promise<void>
   /** Rejects new requests, waits for running ones within the configured time, then closes everything. */
   drain(): Promise<void>
   /** Aborts running requests and closes everything. */
@@ -58,6 +61,10 @@ export type AppDeps = {
   rankingProgram?: URL
   /** The program of the thread for the prompt shield's model. By default, the built one. */
   shieldProgram?: URL
+  /** Reads flags, environment and file again, for a reload. By default, the configuration never changes. */
+  loadConfig?: () => Config | ConfigFaults
+  /** Called when a configuration comes into force. */
+  onConfig?(config: Config): void
   /** Decides when jobs run. By default, uses the system's clock. */
   cron?: Cron
 }
@@ -70,8 +77,9 @@ export type AppDeps = {
  */
 export async function startApp(
   config: Config,
-  { clock, log, cron, limits = {}, storeTimeouts = {}, extraction = {}, rankingProgram, shieldProgram }: AppDeps,
+  { clock, log, cron, limits = {}, storeTimeouts = {}, extraction = {}, ...deps }: AppDeps,
 ): Promise<App> {
+  const { rankingProgram, shieldProgram, loadConfig, onConfig } = deps
   const opened: (() => Promise<void>)[] = []
   const open = <T extends { close(): Promise<void> }>(room: T): T => {
     opened.push(() => room.close())
@@ -105,7 +113,8 @@ export async function startApp(
     const names = openNames({ clock })
     opened.push(async () => names.close())
 
-    const models = open(openModels(config, { clock, log, resolve: names.ofOperator }))
+    const control = open(await openControl(config, { db, masterKey, clock, log, loadConfig }))
+    const models = open(openModels(control.current(), { clock, log, resolve: names.ofOperator }))
     const { providers } = models
     const modelLabels = createModelLabels(() => providers.describe())
     createSystemMetrics([metrics], { db, http, sockets: providers.sockets })
@@ -114,7 +123,7 @@ export async function startApp(
     const records = open(await openRecords(config, ofRecords))
     const { ledger, signingKeys, receipts, announceEvents: onEvents } = records
     const metering = open(openMetering(config, { db, ledger, clock, log, onEvents }))
-    const { limiter, billing, prices, requireFreeLicense } = metering
+    const { limiter, requireFreeLicense } = metering
     const identity = await openIdentity(config, {
       db,
       clock,
@@ -136,14 +145,11 @@ export async function startApp(
     const ofChats = {
       access,
       db,
-      providers,
       guards,
       policies,
       search,
       readText,
       ledger,
-      billing,
-      prices,
       isAccepted,
       receipts,
       limiter,
@@ -153,48 +159,81 @@ export async function startApp(
       metrics,
       modelLabels,
     }
-    const gateway = open(openGateway(config, ofChats))
-    const columns = [records, webhooks, gateway].flatMap(({ sealedColumns }) => sealedColumns)
+    const gateway = open(openGateway(ofChats))
+    const columns = [records, webhooks, gateway, control].flatMap(({ sealedColumns }) => sealedColumns)
     const rotation = open(createRotation(db, { ...keySources, masterKey, columns }))
 
-    const routes: Route[] = [
-      ...systemRoutes({
-        clock,
-        checkStore: createStoreCheck({ db, clock, isWritable: ledger.isWritable }),
-        isDraining: http.isDraining,
-        secrets: rotation.health,
-        lostHistory: records.lostHistory,
-        allRoutes: () => routes,
-      }),
-      ...metricsRoutes({ metrics }),
-      ...records.routes({ ...access, findUserNames, rotation }),
-      ...[metering, identity, safety, webhooks, knowledge, gateway].flatMap((room) => room.routes),
-    ]
-    const bodies = new BodyMemory(config.limits?.bodyMemoryBytes ?? defaultBodyMemory())
-    const { listen } = config
-    const { modelRequestsPerTenant } = gateway
-    const cors = config.cors && createCors(config.cors)
     const modelOf = modelLabels.of
     const byTenant = config.metrics?.tenantLabel === true
     const telemetry = config.telemetry && open(await openTelemetry(config.telemetry, { clock, log, modelOf, byTenant }))
     const observers: RequestObserver[] = [
       createRequestMetrics([metrics], { models: modelLabels, byTenant }),
       ...(telemetry ? [telemetry] : []),
-      ...(config.log.requests ? [createRequestLog({ log, surfaceOf, modelOf })] : []),
     ]
-    const ofServer = {
-      authenticate,
-      limiter,
-      clock,
-      log,
-      listen,
-      limits,
-      bodies,
-      modelRequestsPerTenant,
-      cors,
-      observers,
+    const requestLog = createRequestLog({ log, surfaceOf, modelOf })
+
+    /** Everything that depends on the configuration. Does not change what is in force. */
+    function prepare(next: Config) {
+      const ofModels = models.prepare(next)
+      const { use: useTerms, routes: ofMetering, ...terms } = metering.prepare(next)
+      const ofGateway = gateway.prepare(next, { ...terms, providers: ofModels.providers })
+      const { modelRequestsPerTenant } = ofGateway
+      const cors = next.cors && createCors(next.cors)
+      return {
+        config: next,
+        prices: terms.prices,
+        cleanMessage: ofGateway.cleanMessage,
+        serving: {
+          routes: [...fixed, ...ofMetering, ...ofGateway.routes],
+          modelRequestsPerTenant,
+          cors,
+          observers: next.log.requests ? [...observers, requestLog] : observers,
+        },
+        use() {
+          ofModels.use()
+          modelLabels.forget()
+          useTerms()
+          ofGateway.forgetFailures(ofModels.replaced)
+          bodies.resize(bodyMemoryOf(next))
+          onConfig?.(next)
+        },
+      }
     }
-    const server = open(await http.listen({ ...ofServer, routes }))
+
+    const fixed: Route[] = [
+      ...systemRoutes({
+        clock,
+        checkStore: createStoreCheck({ db, clock, isWritable: ledger.isWritable }),
+        isDraining: http.isDraining,
+        secrets: rotation.health,
+        lostHistory: records.lostHistory,
+        allRoutes: () => current.serving.routes,
+      }),
+      ...metricsRoutes({ metrics }),
+      ...records.routes({ ...access, findUserNames, rotation }),
+      ...[identity, safety, webhooks, knowledge].flatMap((room) => room.routes),
+      ...control.routes({
+        ...access,
+        testProvider: (name, model, signal) => {
+          const { prices, cleanMessage } = current
+          return models.test(name, model, { prices, clean: (said) => cleanMessage(said, []) }, signal)
+        },
+      }),
+    ]
+    const bodies = new BodyMemory(bodyMemoryOf(config))
+    let current = prepare(control.current())
+    current.use()
+    const ofServer = { authenticate, limiter, clock, log, listen: config.listen, limits, bodies }
+    const server = open(await http.listen({ ...ofServer, ...current.serving }))
+    // One turn of the event loop replaces everything, so that no request sees a part of both configurations.
+    control.start((config) => {
+      const next = prepare(config)
+      return () => {
+        current = next
+        next.use()
+        server.serve(next.serving)
+      }
+    })
     await lock?.describe({ url: server.url })
     const jobs = [models, records, metering, safety, webhooks, knowledge, gateway].flatMap((room) => room.jobs)
     const schedule = startSchedule(jobs, { log, ...(cron && { cron }) })
@@ -206,10 +245,13 @@ export async function startApp(
     }
     return {
       url: server.url,
-      routes,
+      get routes() {
+        return current.serving.routes
+      },
       db,
       bodies,
-      drain: () => drain(config.drainTimeoutMs),
+      reload: () => control.reload(access),
+      drain: () => drain(current.config.drainTimeoutMs),
       close: () => drain(0),
     }
   } catch (error) {
@@ -217,3 +259,5 @@ export async function startApp(
     throw error
   }
 }
+
+const bodyMemoryOf = ({ limits }: Config): number => limits?.bodyMemoryBytes ?? defaultBodyMemory()

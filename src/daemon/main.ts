@@ -25,18 +25,23 @@ export async function runDaemon(): Promise<void> {
   if (flags.help) return print(USAGE)
   if (flags.version) return print(`aigwd ${version()}\n`)
 
-  const config = loadConfig({
-    argv,
-    env: process.env,
-    readFile: (path) => readFileSync(path, 'utf8'),
-    runCommand: (program, words) =>
+  const outputs = new Map<string, string>()
+  /** A reload does not run a command again: the master key applies only at the start, and a slow command would block. */
+  function runCommand(program: string, words: readonly string[]): string {
+    const command = JSON.stringify([program, ...words])
+    const output =
+      outputs.get(command) ??
       execFileSync(program, words, {
         encoding: 'utf8',
         timeout: COMMAND_MS,
         maxBuffer: COMMAND_BYTES,
         stdio: ['ignore', 'pipe', 'inherit'],
-      }),
-  })
+      })
+    outputs.set(command, output)
+    return output
+  }
+  const load = () => loadConfig({ argv, env: process.env, readFile: (path) => readFileSync(path, 'utf8'), runCommand })
+  const config = load()
   if (config instanceof ConfigFaults) {
     for (const fault of config.faults) complain(fault)
     process.exitCode = EXIT_CONFIG
@@ -47,6 +52,8 @@ export async function runDaemon(): Promise<void> {
   // Makes the store, its lock and admin.key private to this user, regardless of the umask of the starting shell.
   process.umask(0o077)
   const log = createLog(config.log.level)
+  // A signal during the start must not end the daemon. It is then ready with the configuration that it has just read.
+  process.on('SIGHUP', () => {})
   process.on('uncaughtException', (error) => {
     log.fatal({ error }, 'unexpected error; the process exits')
     exit(EXIT_FAILURE, log)
@@ -55,8 +62,14 @@ export async function runDaemon(): Promise<void> {
     const parentGone = config.parentPipe === undefined ? undefined : endOfPipe(config.parentPipe)
     // This module is imported only here, so that `--check` and `--help` respond immediately.
     const { startApp } = await import('./app.ts')
-    const app = await startApp(config, { clock: systemClock, log })
+    const app = await startApp(config, {
+      clock: systemClock,
+      log,
+      loadConfig: load,
+      onConfig: ({ log: { level } }) => log.setLevel(level),
+    })
     stopInTime(app, log, parentGone)
+    reloadOnSignal(app, log)
     log.info({ url: app.url, version: version(), pid: process.pid }, 'listening')
     await notifySystemd(['READY=1', `STATUS=Listening on ${app.url}`], process.env, log)
   } catch (error) {
@@ -67,8 +80,8 @@ export async function runDaemon(): Promise<void> {
 }
 
 /**
- * Drains and exits with 0 after the first SIGTERM, SIGINT or SIGHUP, or after the parent process has ended. A second
- * SIGTERM or SIGINT exits immediately with 128 + the signal's number.
+ * Drains and exits with 0 after the first SIGTERM or SIGINT, or after the parent process has ended. A second SIGTERM or
+ * SIGINT exits immediately with 128 + the signal's number.
  */
 function stopInTime(app: App, log: DaemonLog, parentGone: Promise<void> | undefined): void {
   let stopping = false
@@ -90,9 +103,29 @@ function stopInTime(app: App, log: DaemonLog, parentGone: Promise<void> | undefi
   for (const name of ['SIGTERM', 'SIGINT'] as const) {
     process.on(name, (signal) => (stopping ? exit(128 + constants.signals[name], log) : stop({ signal })))
   }
-  // When a terminal closes, its shell and the kernel both send SIGHUP, so a second SIGHUP must not force the exit.
-  process.on('SIGHUP', (signal) => stop({ signal }))
   parentGone?.then(() => stop({ parent: 'gone' }))
+}
+
+/** Reloads the configuration after SIGHUP. Signals that arrive during a reload cause one more reload. */
+function reloadOnSignal(app: App, log: DaemonLog): void {
+  let isWanted = false
+  let isRunning = false
+  async function run(): Promise<void> {
+    isRunning = true
+    while (isWanted) {
+      isWanted = false
+      // systemd requires the time, to tell this reload from an earlier one.
+      const usec = process.hrtime.bigint() / 1000n
+      await notifySystemd(['RELOADING=1', `MONOTONIC_USEC=${usec}`], process.env, log)
+      await app.reload()
+      await notifySystemd(['READY=1', `STATUS=Listening on ${app.url}`], process.env, log)
+    }
+    isRunning = false
+  }
+  process.on('SIGHUP', () => {
+    isWanted = true
+    if (!isRunning) void run()
+  })
 }
 
 /** Resolves when the other end of this pipe is closed. @throws Error if the descriptor is not a pipe. */

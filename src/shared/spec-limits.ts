@@ -256,6 +256,12 @@ export const RERANKED_PASSAGES = 50
 // Limits of the rules for data loss prevention and personal data. All ours.
 /** Maximum number of rules of one tenant. The number is limited because the list shows all rules. */
 export const GUARD_RULES = 100
+
+/** Maximum number of providers that the operator can add through the API, and the length of each of their texts. */
+export const STORED_PROVIDERS = 200
+export const PROVIDER_TEXT_CHARS = 8_192
+/** How often a daemon on a shared store looks for changed providers. */
+export const STORED_PROVIDERS_LOOK_MS = 1_000
 /**
  * Maximum lengths of a pattern and of its compiled program. Both limits bound how long a match with the pattern can
  * take.

@@ -532,8 +532,16 @@ const DELIVERY = `/api/admin/deliveries/${DELIVERY_ID}`
 const POLICY = '/api/external/smltp-policies/ours'
 const SHIELD_POLICY = '/api/admin/prompt-shield-policies/ours'
 const RULE = '/api/admin/guard-rules/ours'
+const PROVIDER = '/api/admin/providers/house'
 const INCIDENT = `/api/admin/incidents/${'9'.repeat(24)}`
 const HOOK = webhookAt('https://example.com/hook')
+
+const providerNamed = (name: string) => ({
+  ...{ id: name, name, source: 'store', inUse: true, problem: null, secrets: ['api_key'], kind: 'openai' },
+  ...{ base_url: 'http://10.0.0.5:8000/v1', api_version: null, api: null, region: null, models: ['small'] },
+  ...{ location: null, project: null, publisher: null, prices: null, timeouts: null },
+  ...{ createdAt: SINCE.createdAt, updatedAt: SINCE.createdAt },
+})
 
 const changed = (status: number, more: object): Script => json(status, { success: true, message: '', ...more })
 
@@ -627,6 +635,16 @@ const DEFAULTS: Record<string, Script> = {
   [`GET ${RULE}`]: json(200, { success: true, rule: ruleNamed('Ours') }),
   [`PUT ${RULE}`]: changed(200, { rule: ruleNamed('Ours') }),
   [`DELETE ${RULE}`]: changed(200, {}),
+  'POST /api/admin/config/reload': changed(200, { reload: { changed: ['providers.house'], needsRestart: ['listen'] } }),
+  'GET /api/admin/providers': json(200, { success: true, providers: [providerNamed('house')] }),
+  'POST /api/admin/providers': changed(201, { provider: providerNamed('house') }),
+  [`GET ${PROVIDER}`]: json(200, { success: true, provider: providerNamed('house') }),
+  [`PUT ${PROVIDER}`]: changed(200, { provider: providerNamed('house') }),
+  [`DELETE ${PROVIDER}`]: changed(200, {}),
+  [`POST ${PROVIDER}/test`]: json(200, {
+    success: true,
+    test: { provider: 'house', model: 'small', ok: true, latencyMs: 120, reason: null, message: 'house/small answered' },
+  }),
   'GET /api/admin/cache': json(200, {
     success: true,
     cache: { enabled: true, ttlSeconds: 3600, entries: 2, bytes: 900, maxBytes: 67_108_864, oldestAt: SINCE.createdAt },

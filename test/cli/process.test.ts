@@ -196,6 +196,13 @@ const SAMPLES: Record<string, Sample> = {
   'indexes search': { words: ['handbook', 'leave'], prints: 'data' },
   serve: { words: ['--check'], prints: 'nothing' },
   health: { words: [], prints: 'data' },
+  reload: { words: [], prints: 'data' },
+  'providers list': { words: [], prints: 'data' },
+  'providers show': { words: ['house'], prints: 'data' },
+  'providers add': { words: ['house', '--address', 'http://10.0.0.5:8000/v1'], prints: 'data' },
+  'providers update': { words: ['house', '--model', 'small'], prints: 'data' },
+  'providers test': { words: ['house'], prints: 'data' },
+  'providers remove': { words: ['house', '--yes'], prints: 'nothing' },
   'service unit': { words: [], prints: 'text' },
   login: { words: [], prints: 'data' },
   logout: { words: [], prints: 'nothing' },
@@ -423,11 +430,11 @@ describe('signals', () => {
     })
   })
 
-  test('serve hands SIGHUP on, so that closing the terminal drains the daemon', async () => {
+  test('serve turns SIGHUP into SIGTERM, so that closing the terminal drains the daemon', async () => {
     await writeFile(
       join(cli.folder, 'bin/aigwd.js'),
       `${ENDS_WITH_PARENT}
-       process.on('SIGHUP', () => { console.log('drained'); process.exit(0) })
+       process.on('SIGTERM', () => { console.log('drained'); process.exit(0) })
        setInterval(() => {}, 1e9)
        console.log('ready')`,
     )

@@ -201,6 +201,19 @@ describe('starting', () => {
     ])
   })
 
+  test('systemd is notified of a reload', async () => {
+    const reports = join(scratch, 'reports')
+    await mkdir(join(scratch, 'bin'))
+    await writeFile(join(scratch, 'bin/systemd-notify'), `#!/bin/sh\nfor state; do echo "$state" >> ${reports}; done\n`)
+    await chmod(join(scratch, 'bin/systemd-notify'), 0o755)
+    const daemon = serve([], { NOTIFY_SOCKET: '/run/systemd/notify', PATH: `${scratch}/bin:${process.env.PATH}` })
+    await daemon.url()
+    daemon.child.kill('SIGHUP')
+    await daemon.logged('the configuration was reloaded')
+    expect(await readFile(reports, 'utf8')).toMatch(/^RELOADING=1\nMONOTONIC_USEC=\d+$/m)
+    expect(await daemon.end('SIGTERM')).toMatchObject({ code: 0 })
+  })
+
   test('a failed notification of systemd does not stop the service', async () => {
     const daemon = serve([], { NOTIFY_SOCKET: '/run/systemd/notify', PATH: scratch })
     await daemon.url()
@@ -246,7 +259,6 @@ describe('stopping', () => {
 
   test.each([
     ['SIGTERM', () => daemon.child.kill('SIGTERM')],
-    ['SIGHUP', () => daemon.child.kill('SIGHUP')],
     ['the end of the process that started it', () => (daemon.child.stdio[3] as Writable).destroy()],
   ])('%s lets a running request finish, and then exits with 0', async (_, stop) => {
     const { answer, finish } = await startChat()
@@ -261,15 +273,56 @@ describe('stopping', () => {
     expect(await daemon.ended).toMatchObject({ code: 0, signal: null })
   })
 
-  test('a second SIGHUP, as a closing terminal sends it, does not shorten the drain', async () => {
+  test('SIGHUP does not shorten the drain', async () => {
     const { answer, finish } = await startChat()
-    daemon.child.kill('SIGHUP')
+    daemon.child.kill('SIGTERM')
     await daemon.logged('draining')
     daemon.child.kill('SIGHUP')
     expect((await request(`${url}/livez`)).statusCode).toBe(200)
     finish()
     expect((await answer).statusCode).toBe(200)
     expect(await daemon.ended).toMatchObject({ code: 0, signal: null })
+  })
+
+  test('SIGHUP reloads the file and the secrets that it names; an invalid file changes nothing', async () => {
+    const [file, secret] = [join(scratch, 'gateway.yaml'), join(scratch, 'provider-key')]
+    const { answer, finish } = await startChat()
+    await writeFile(secret, 'sk-first-key-of-the-file\n')
+    const provider = `{base_url: "${upstream.url}", api_key: {file: provider-key}}`
+    await writeFile(file, `drain_timeout: 20s\nlisten: "127.0.0.1:1"\nproviders: {test: ${provider}}\n`)
+    daemon.child.kill('SIGHUP')
+    expect(await daemon.logged('the configuration was reloaded')).toMatchObject({
+      changed: ['providers.test', 'drain_timeout'],
+      needs_restart: [],
+    })
+    finish()
+    expect((await answer).statusCode).toBe(200)
+    upstream.fallback(replyJson(chatJson('Hello', { usage: { prompt_tokens: 1, completion_tokens: 1 } })))
+    expect((await chat()).statusCode).toBe(200)
+    expect(upstream.requests.at(-1)?.headers.authorization).toBe('Bearer sk-first-key-of-the-file')
+
+    await writeFile(secret, 'sk-second-key-of-the-file\n')
+    daemon.child.kill('SIGHUP')
+    expect(await daemon.logged('the configuration was reloaded')).toMatchObject({ changed: ['providers.test'] })
+    expect((await chat()).statusCode).toBe(200)
+    expect(upstream.requests.at(-1)?.headers.authorization).toBe('Bearer sk-second-key-of-the-file')
+
+    await writeFile(file, 'lisen: x\n')
+    daemon.child.kill('SIGHUP')
+    const fault = await daemon.logged('the configuration was not reloaded; the earlier one stays in force')
+    expect(JSON.stringify(fault)).toContain(`${file}:1: lisen: unknown key`)
+    expect((await chat()).statusCode).toBe(200)
+
+    await writeFile(file, `log: {level: silent}\nproviders: {test: ${provider}}\n`)
+    daemon.child.kill('SIGHUP')
+    const reloaded = async () =>
+      (await request(`${url}/api/admin/config/reload`, { method: 'POST', headers: { authorization: `Bearer ${key}` } })).body.json()
+    await reloaded()
+    expect(await reloaded()).toMatchObject({ reload: { changed: [], needsRestart: [] } })
+    daemon.child.kill('SIGTERM')
+    const ended = await daemon.ended
+    expect(ended).toMatchObject({ code: 0, signal: null })
+    expect(ended.stdout + ended.stderr).not.toMatch(/key-of-the-file|draining/)
   })
 
   test('a log without a reader stops neither the service nor its exit', async () => {

@@ -8,6 +8,7 @@ import { type Io, type Note, pause } from '../io.ts'
 import { getKey } from '../profile/key-source.ts'
 import type { Settings } from '../profile/profile.ts'
 import { brokenAnswer, notAGateway, redirected, timedOut, toHttpError, unfinished, unreachable } from './http-errors.ts'
+import { withoutSecretMembers } from './secret-members.ts'
 import { createTrace, type Trace } from './trace.ts'
 
 /** The default timeout of one call. */
@@ -208,7 +209,7 @@ const describeRequest = (url: URL, { method, headers = {}, json, upload }: ApiRe
   method,
   url: url.href,
   headers: { authorization: 'Bearer ***', ...headers },
-  ...(json === undefined ? {} : { body: json }),
+  ...(json === undefined ? {} : { body: withoutSecretMembers(json) }),
   ...(upload === undefined ? {} : { body: `${upload.type.split(';')[0]}, ${upload.length} bytes` }),
 })
 

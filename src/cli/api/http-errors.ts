@@ -32,7 +32,9 @@ export function toHttpError({ status, requestId, raw, headers }: FailedAnswer): 
     return typeof value === 'string' && value !== '' ? value : undefined
   }
   const label = structured ? textAt('error.code') : textAt('error')
-  const text = structured ? textAt('error.message') : textAt('message')
+  const message = structured ? textAt('error.message') : textAt('message')
+  // A message about several faults has one line for each.
+  const [text, ...faults] = message?.split('\n') ?? []
   const exhausted = label === 'All model attempts failed'
   const ofRequest = textAt('request_id') ?? requestId
   const failedChat = exhausted || label === 'Provider rejected the request'
@@ -47,7 +49,11 @@ export function toHttpError({ status, requestId, raw, headers }: FailedAnswer): 
       retryable: (status === 429 || status >= 500) && !needOperator(findAtPath(body, 'attempts')),
       retryAfterSeconds: status === 429 ? secondsIn(headers['retry-after']) : undefined,
       answer: raw,
-      hints: [...hintsFor(status, body, headers, `${label} ${text}`), ...(failedChat ? logHint(ofRequest) : [])],
+      hints: [
+        ...faults,
+        ...hintsFor(status, body, headers, `${label} ${text}`),
+        ...(failedChat ? logHint(ofRequest) : []),
+      ],
     },
   )
 }

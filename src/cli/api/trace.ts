@@ -3,12 +3,23 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Io } from '../io.ts'
 import { forTerminal } from '../output/terminal-text.ts'
 import type { Settings } from '../profile/profile.ts'
+import { withoutSecretMembers } from './secret-members.ts'
 
 const SHOWN_BODY_BYTES = 65_536
 
 /** Masks API keys, signing secrets and bearer tokens. */
 const maskSecrets = (text: string): string =>
   text.replace(/\b(sk-|whsec_)[A-Za-z0-9_-]{8,}/g, '$1***').replace(/\b(Bearer\s+)(?!sk-\*)[^\s"']+/gi, '$1***')
+
+function shownBody(body: Uint8Array): Uint8Array {
+  if (body.length > SHOWN_BODY_BYTES) return body
+  try {
+    return Buffer.from(JSON.stringify(withoutSecretMembers(JSON.parse(Buffer.from(body).toString('utf8')))))
+  } catch {
+    // An upload is no JSON.
+    return body
+  }
+}
 
 /** Prints one line per request and response with `-v`, and headers and bodies with `--debug`. */
 export type Trace = {
@@ -40,7 +51,7 @@ export function createTrace({ settings, io }: { settings: Pick<Settings, 'verbos
       if (shown) print('>', `${method} ${url.href}`)
       if (!settings.debug) return
       printHeaders('>', headers)
-      if (body !== undefined) printBody('>', body)
+      if (body !== undefined) printBody('>', shownBody(body))
     },
     answer(status, headers, requestId, ms) {
       if (shown) print('<', `${status} ${requestId ?? '(no request id)'} ${Math.round(ms)} ms`)

@@ -200,6 +200,15 @@ const indexes: Entry[] = [
   one('search', 'Search a knowledge base', () => import('./indexes/search.ts')),
 ]
 
+const providers = several(() => import('./providers/commands.ts'), {
+  list: 'List providers',
+  show: 'Show a provider',
+  add: 'Add a provider',
+  update: 'Change a provider',
+  test: 'Make one small call to a provider',
+  remove: 'Remove a provider',
+}).map(removeIsShort)
+
 const profiles = several(() => import('./profiles/commands.ts'), {
   list: 'List profiles',
   use: 'Make a profile the current one',
@@ -314,6 +323,8 @@ export const COMMAND_GROUPS: Group[] = [
     entries: [
       one('serve', 'Run the gateway on this machine', () => import('./gateway/serve.ts')),
       one('health', 'Check whether a gateway is healthy', () => import('./gateway/health.ts')),
+      one('reload', 'Apply a changed configuration file (operator key)', () => import('./gateway/reload.ts')),
+      noun('providers', 'Providers of models (operator key): list, show, add, update, test, remove', providers),
       {
         name: 'service',
         summary: 'Run the gateway under systemd',

@@ -193,6 +193,8 @@ export const setVerb =
 
 type Create<Item extends object> = Verb &
   Creation<Item> & {
+    /** `create` by default. */
+    name?: string
     /** Throws a usage error for a flag that this resource does not allow. */
     assertFlags?(flags: Record<string, unknown>): void
     /** The member that identifies the resource. Defaults to `name`. */
@@ -206,7 +208,7 @@ export const createVerb =
   <Item extends { id: string }>(resource: Described<Item>, verb: Create<Item>): CommandFactory =>
   (context) => {
     const { description, fields = [], file, help, toRequest, key = 'name' } = verb
-    const command = addFields(new Command('create').description(description), fields)
+    const command = addFields(new Command(verb.name ?? 'create').description(description), fields)
     if (verb.secret !== undefined) addSecretOptions(command)
     addCreateOptions(command)
     if (file !== undefined) addFromFileOption(command)

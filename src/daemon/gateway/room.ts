@@ -1,5 +1,5 @@
 // The gateway module: requests to models on every surface, and the routes that describe models and usage.
-
+import { isDeepStrictEqual } from 'node:util'
 import type { Registry } from 'prom-client'
 import { SAME_MODEL_RETRIES } from '../../shared/spec-limits.ts'
 import type { Clock } from '../../shared/time.ts'
@@ -11,7 +11,7 @@ import type { ModelName } from '../models/config.ts'
 import { createCoolDowns } from '../models/cool-down.ts'
 import { type CredentialConfig, secretsOf } from '../models/credentials.ts'
 import { createModelNames } from '../models/names.ts'
-import { createGates } from '../platform/concurrency/gates.ts'
+import { createGates, type Gates } from '../platform/concurrency/gates.ts'
 import type { Route } from '../platform/http/route.ts'
 import type { Job } from '../platform/jobs/schedule.ts'
 import type { ModelLabels } from '../platform/metrics/model-labels.ts'
@@ -34,10 +34,10 @@ import {
 import { createCatalogue } from './discovery/catalogue.ts'
 import { modelRoutes } from './discovery/model-routes.ts'
 import { discoveryRoutes } from './discovery/routes.ts'
-import { createCallerGate } from './governed/caller-gate.ts'
+import { type CallerGate, createCallerGate } from './governed/caller-gate.ts'
 import type { GovernedDeps } from './governed/deps.ts'
 import { createIdempotency, purgeExpired, STORED_REPLAY_COLUMN } from './governed/idempotency.ts'
-import { createMessageCleaner } from './governed/provider-message.ts'
+import { type CleanMessage, createMessageCleaner } from './governed/provider-message.ts'
 import { createCircuitMetrics, createGateMetrics } from './metrics.ts'
 import { completionsRoutes } from './surfaces/completions/routes.ts'
 import { geminiRoutes } from './surfaces/gemini/routes.ts'
@@ -52,13 +52,25 @@ import { createResponseStore, STORED_RESPONSE_COLUMN } from './surfaces/response
 export const TURN_WAIT_MS = 10_000
 
 export type GatewayRoom = {
-  routes: Route[]
+  /** Returns the routes under a configuration. A request keeps the configuration of the route that it began with. */
+  prepare(config: GatewayConfig, models: GatewayModels): PreparedGateway
   sealedColumns: readonly SealedColumn[]
   jobs: Job[]
-  /** Maximum number of concurrent requests of one tenant that the server accepts on routes that call models. */
-  modelRequestsPerTenant: number
   close(): Promise<void>
 }
+
+export type PreparedGateway = {
+  routes: Route[]
+  /** Maximum number of concurrent requests of one tenant that the server accepts on routes that call models. */
+  modelRequestsPerTenant: number
+  /** Removes credentials and other secrets from the message of a provider. */
+  cleanMessage: CleanMessage
+  /** Forgets the failures of these providers. Call it when their address or key has changed. */
+  forgetFailures(providers: readonly string[]): void
+}
+
+/** The models of one configuration, and their prices. */
+type GatewayModels = Pick<GovernedDeps, 'providers' | 'billing'> & { prices: PriceList }
 
 type GatewayConfig = {
   failover?: { sameModelRetries: number } | undefined
@@ -73,48 +85,64 @@ type GatewayConfig = {
 
 /** @param deps the capabilities that chats need from the lower modules */
 export function openGateway(
-  {
-    failover,
-    concurrency = DEFAULT_CONCURRENCY,
-    limits = DEFAULT_LIMITS,
-    points,
-    responses,
-    cache: cacheConfig = DEFAULT_CACHE,
-    ...config
-  }: GatewayConfig,
   deps: Omit<
     GovernedDeps,
-    'idempotency' | 'callerGate' | 'failover' | 'limits' | 'cleanMessage' | 'names' | 'cache'
+    'providers' | 'billing' | 'idempotency' | 'callerGate' | 'failover' | 'limits' | 'cleanMessage' | 'names' | 'cache'
   > & {
     limiter: RateLimiter
     masterKey: MasterKey
-    prices: PriceList
     /** The dependencies that every administrative change needs. */
     access: ChangeDeps
     metrics: Registry
     modelLabels: ModelLabels
   },
 ): GatewayRoom {
-  const { db, clock, log, policies, limiter, masterKey, prices, access } = deps
-  const names = createModelNames(config, deps.providers, prices.hasOwnPrice)
-  const catalogue = createCatalogue(config.providers, { names, policies, prices, limits })
+  const { db, clock, log, policies, limiter, masterKey, access, metrics, modelLabels } = deps
+  const startedMs = clock.now()
   const responseStore = createResponseStore({ db, clock, masterKey })
-  const stored = responses?.store ? responseStore : undefined
   const idempotency = createIdempotency({ db, clock, log, masterKey })
-  const cache = cacheConfig.enabled ? createAnswerCache({ db, clock, log, masterKey }, cacheConfig) : undefined
-  const governed: GovernedDeps = {
-    ...deps,
-    names,
-    idempotency,
-    limits,
-    cache,
-    cleanMessage: createMessageCleaner(secretsOf(config)),
-    ...createLoadAndFailover(concurrency, failover?.sameModelRetries ?? SAME_MODEL_RETRIES.default, deps),
-  }
-  return {
-    routes: [
+  // State that every configuration shares, so that a reload neither closes a circuit nor lets more requests in.
+  const breaker = createBreaker({ clock })
+  const coolDowns = createCoolDowns({ clock })
+  createCircuitMetrics([metrics], breaker, modelLabels)
+  // Metrics show the latest gates. Gates of an earlier configuration only let their last requests leave.
+  let gates: ReturnType<typeof createLoadGates> | undefined
+  const watches = createGateMetrics([metrics], () => ({
+    ...(gates?.callerGate.waiting() ?? { key: 0, tenant: 0 }),
+    provider: gates?.providerGates.waiting ?? 0,
+  }))
+  const gatesOf = whenChanged((limits: ConcurrencyLimits) => (gates = createLoadGates(limits, clock, watches)))
+  const cacheOf = whenChanged((config: CacheConfig) =>
+    config.enabled ? createAnswerCache({ db, clock, log, masterKey }, config) : undefined,
+  )
+
+  function prepare(
+    {
+      failover,
+      concurrency = DEFAULT_CONCURRENCY,
+      limits = DEFAULT_LIMITS,
+      points,
+      responses,
+      cache: cacheConfig = DEFAULT_CACHE,
+      ...config
+    }: GatewayConfig,
+    { providers, billing, prices }: GatewayModels,
+  ): PreparedGateway {
+    const names = createModelNames(config, providers, prices.hasOwnPrice)
+    const catalogue = createCatalogue(config.providers, { names, policies, prices, limits })
+    const stored = responses?.store ? responseStore : undefined
+    const cache = cacheOf(cacheConfig)
+    const { callerGate, providerGates } = gatesOf(concurrency)
+    const sameModelRetries = failover?.sameModelRetries ?? SAME_MODEL_RETRIES.default
+    const cleanMessage = createMessageCleaner(secretsOf(config))
+    const governed: GovernedDeps = {
+      ...deps,
+      ...{ providers, billing, names, idempotency, limits, cache, cleanMessage, callerGate },
+      failover: { breaker, coolDowns, providerGates, sameModelRetries },
+    }
+    const routes = [
       ...discoveryRoutes({ db, clock, catalogue, countsOf: limiter.usageOf, points }),
-      ...modelRoutes({ catalogue, clock }),
+      ...modelRoutes({ catalogue, startedMs }),
       ...chatRoutes(governed),
       ...openAiRoutes(governed),
       ...responsesRoutes(governed, stored),
@@ -124,7 +152,22 @@ export function openGateway(
       ...moderationsRoutes(governed),
       ...rerankRoutes(governed),
       ...cacheRoutes(access, cacheConfig, cache),
-    ],
+    ]
+    return {
+      routes,
+      cleanMessage,
+      modelRequestsPerTenant: acceptedPerTenant(concurrency),
+      forgetFailures(replaced) {
+        for (const provider of replaced) {
+          breaker.forget(provider)
+          coolDowns.forget(provider)
+        }
+      },
+    }
+  }
+
+  return {
+    prepare,
     sealedColumns: [STORED_RESPONSE_COLUMN, STORED_REPLAY_COLUMN, CACHED_ANSWER_COLUMN],
     jobs: [
       { name: 'purge-idempotency', cron: '*/10 * * * *', run: () => purgeExpired({ db, clock }) },
@@ -132,27 +175,30 @@ export function openGateway(
       { name: 'purge-responses', cron: '15 * * * *', run: () => responseStore.purge() },
       { name: 'purge-cache', cron: '*/5 * * * *', run: () => purgeCache({ db, clock }) },
     ],
-    modelRequestsPerTenant: acceptedPerTenant(concurrency),
     close: async () => idempotency.close(),
   }
 }
 
-/** Limits the load on this daemon and on the providers, and skips models that are down. */
-function createLoadAndFailover(
+/** Limits the load on this daemon and on the providers. */
+function createLoadGates(
   { perTenant, perKey, perProvider, waitingPerKey }: ConcurrencyLimits,
-  sameModelRetries: number,
-  { clock, metrics, modelLabels }: { clock: Clock; metrics: Registry; modelLabels: ModelLabels },
-): Pick<GovernedDeps, 'callerGate' | 'failover'> {
+  clock: Clock,
+  watches: ReturnType<typeof createGateMetrics>,
+): { callerGate: CallerGate; providerGates: Gates } {
   const waits = { waitingPerQueue: waitingPerKey, waitMs: TURN_WAIT_MS }
-  const watches = createGateMetrics([metrics], () => ({ ...callerGate.waiting(), provider: providerGates.waiting }))
-  const callerGate = createCallerGate({ perTenant, perKey }, waits, clock, watches)
-  const providerGates = createGates({ ...waits, slots: perProvider }, clock, `this provider may run ${perProvider}`, {
-    watch: watches.provider,
-  })
-  const breaker = createBreaker({ clock })
-  createCircuitMetrics([metrics], breaker, modelLabels)
   return {
-    callerGate,
-    failover: { breaker, coolDowns: createCoolDowns({ clock }), providerGates, sameModelRetries },
+    callerGate: createCallerGate({ perTenant, perKey }, waits, clock, watches),
+    providerGates: createGates({ ...waits, slots: perProvider }, clock, `this provider may run ${perProvider}`, {
+      watch: watches.provider,
+    }),
+  }
+}
+
+/** Returns the same value again as long as the configuration is the same. */
+function whenChanged<Config extends object, Value>(create: (config: Config) => Value): (config: Config) => Value {
+  let last: { config: Config; value: Value } | undefined
+  return (config) => {
+    if (!last || !isDeepStrictEqual(last.config, config)) last = { config, value: create(config) }
+    return last.value
   }
 }

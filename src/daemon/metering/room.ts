@@ -16,32 +16,42 @@ import { licenseRoutes } from './licenses/routes.ts'
 import { createRateLimiter } from './rate-limits/limiter.ts'
 import { purgeCounters } from './rate-limits/purge.ts'
 import type { RateLimiter } from './rate-limits/rate-limiter.ts'
-import { type Billing, createBilling } from './usage/billing.ts'
+import { type Billing, createBilling, createBillingState } from './usage/billing.ts'
 import { createPriceList, type PriceList } from './usage/prices.ts'
 
 export type MeteringRoom = {
   limiter: RateLimiter
-  billing: Billing
-  prices: PriceList
+  /** Returns prices, billing and routes under another configuration. All share the reservations. */
+  prepare(config: MeteringConfig): PreparedMetering
   /** See `requireFreeLicense` of licenses/pool.ts. */
   requireFreeLicense(tx: Db, tenantId: string, license: License): Promise<void>
-  routes: Route[]
   jobs: Job[]
   close(): Promise<void>
 }
 
-/** @param config configuration of providers (which includes prices), points and licences */
+export type PreparedMetering = {
+  billing: Billing
+  prices: PriceList
+  routes: Route[]
+  /** Makes this configuration the current one. */
+  use(): void
+}
+
+/** Configuration of providers (which includes prices), points and licences. */
+export type MeteringConfig = {
+  providers: readonly ProviderConfig[]
+  points?: PointAllowances | undefined
+  licenses: LicensePools
+}
+
+/** Opens the module with the licences of `config`. */
 export function openMetering(
-  config: {
-    providers: readonly ProviderConfig[]
-    points?: PointAllowances | undefined
-    licenses: LicensePools
-  },
+  config: Pick<MeteringConfig, 'licenses'>,
   deps: { db: Db; ledger: Ledger; clock: Clock; log: Log; onEvents(): void },
 ): MeteringRoom {
   const { db, clock, log } = deps
-  const prices = createPriceList(config.providers)
-  const billing = createBilling({ ...config, prices }, { db, clock, log })
+  const state = createBillingState({ db, clock, log })
+  let { licenses } = config
   const jobs = [{ name: 'purge-counters', cron: '50 3 * * *', run: () => purgeCounters({ db, clock }) }]
   // If a daemon is killed, its reservations remain in the shared store. This job deletes expired reservations.
   const purgeReservations = () => deleteExpiredReservations(db)
@@ -49,11 +59,19 @@ export function openMetering(
     jobs.push({ name: 'purge-reservations', cron: '*/10 * * * *', run: purgeReservations })
   return {
     limiter: createRateLimiter(deps),
-    billing,
-    prices,
-    requireFreeLicense: (tx, tenantId, license) => requireFreeLicense(tx, tenantId, license, config.licenses),
-    routes: licenseRoutes({ db, licenses: config.licenses }),
+    prepare(next) {
+      const prices = createPriceList(next.providers)
+      return {
+        prices,
+        billing: createBilling({ ...next, prices }, { db, clock, log }, state),
+        routes: licenseRoutes({ db, licenses: next.licenses }),
+        use() {
+          licenses = next.licenses
+        },
+      }
+    },
+    requireFreeLicense: (tx, tenantId, license) => requireFreeLicense(tx, tenantId, license, licenses),
     jobs,
-    close: async () => billing.close(),
+    close: async () => state.budgets.close(),
   }
 }

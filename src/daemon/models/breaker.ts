@@ -89,6 +89,8 @@ export type Breaker = {
   failed(tenantId: string, modelId: string, reason: FailureReason): void
   /** The circuits that are open now, over all tenants. `half_open`: the next request is a probe. */
   open(): readonly { modelId: string; state: 'open' | 'half_open' }[]
+  /** Removes the entries of a provider. Call this when its address or its key has changed. */
+  forget(provider: string): void
 }
 
 export function createBreaker({ clock }: { clock: Clock }): Breaker {
@@ -131,6 +133,9 @@ export function createBreaker({ clock }: { clock: Clock }): Breaker {
           : [{ modelId: key.slice(key.indexOf(' ') + 1), state: nowMs < probeAtMs ? 'open' : 'half_open' } as const],
       )
     },
+    forget(provider) {
+      for (const key of circuits.keys()) if (key.includes(` ${provider}/`)) circuits.delete(key)
+    },
   }
 }
 
@@ -142,4 +147,5 @@ export const NO_BREAKER: Breaker = {
   succeeded() {},
   failed() {},
   open: () => [],
+  forget() {},
 }

@@ -29,6 +29,8 @@ export type CoolDowns = {
    * @param startedMs when the call began, in monotonic milliseconds
    */
   answered(slot: string, startedMs: number): void
+  /** Ends the cool-downs of a provider. Call this when its address or its key has changed. */
+  forget(provider: string): void
 }
 
 export function createCoolDowns({ clock }: { clock: Clock }): CoolDowns {
@@ -52,6 +54,9 @@ export function createCoolDowns({ clock }: { clock: Clock }): CoolDowns {
       const coolDown = known.get(slot)
       if (coolDown && startedMs >= coolDown.setMs) known.delete(slot)
     },
+    forget(provider) {
+      for (const slot of known.keys()) if (slot.startsWith(`${provider}/`)) known.delete(slot)
+    },
   }
 }
 
@@ -59,4 +64,9 @@ export function createCoolDowns({ clock }: { clock: Clock }): CoolDowns {
  * Cool-downs that are respected but never changed. Used for calls whose results do not show whether a target accepts
  * chats.
  */
-export const unchangedCoolDowns = ({ endOf }: CoolDowns): CoolDowns => ({ endOf, failed() {}, answered() {} })
+export const unchangedCoolDowns = ({ endOf }: CoolDowns): CoolDowns => ({
+  endOf,
+  failed() {},
+  answered() {},
+  forget() {},
+})

@@ -18,6 +18,8 @@ export type LocalServers = {
   readonly found: ReadonlyMap<string, Provider>
   /** Probes all servers simultaneously, for at most LOCAL_PROBE_MS. Never rejects. */
   look(): Promise<void>
+  /** Replaces the names that `look` skips. If `isEnabled` is false, `look` finds no server. */
+  configure(configured: readonly string[], isEnabled: boolean): void
   close(): Promise<void>
 }
 
@@ -30,7 +32,7 @@ export function createLocalServers(
   configured: readonly string[],
   { clock, log, servers = LOCAL_SERVERS }: { clock: Clock; log: Log; servers?: readonly LocalServer[] },
 ): LocalServers {
-  const wanted = servers.filter(({ name }) => !configured.includes(name))
+  let wanted = servers.filter(({ name }) => !configured.includes(name))
   // Entries are never removed: a server may be unreachable only temporarily, and its answers in flight must survive.
   const providers = new Map<string, Provider>()
   const found = new Map<string, Provider>()
@@ -54,6 +56,10 @@ export function createLocalServers(
     found,
     async look() {
       await Promise.all(wanted.map(lookFor))
+    },
+    configure(names, isEnabled) {
+      wanted = isEnabled ? servers.filter(({ name }) => !names.includes(name)) : []
+      for (const name of found.keys()) if (!wanted.some((one) => one.name === name)) found.delete(name)
     },
     async close() {
       await Promise.all([...providers.values()].map((provider) => provider.close()))

@@ -1,4 +1,5 @@
 // Finds the provider of a model id.
+import { isDeepStrictEqual } from 'node:util'
 import type { Pool } from 'undici'
 import { allowsModel } from '../../shared/allowlists.ts'
 import type { Clock } from '../../shared/time.ts'
@@ -31,6 +32,13 @@ export type FoundModel = {
 
 type WeightedKey = { provider: Provider; weight: number }
 
+/** A configured provider with its connections. A provider with several keys has connections for each of them. */
+export type OpenedProvider = {
+  config: ProviderConfig
+  keys: readonly [WeightedKey, ...WeightedKey[]]
+  pools: readonly Pool[]
+}
+
 export type ProviderRegistry = {
   /**
    * For a model id `<provider>/<model>`, finds the provider, the model's name at the provider, the location of the
@@ -46,6 +54,12 @@ export type ProviderRegistry = {
   /** The connections to the configured providers. `waiting` counts calls that wait for a connection. */
   sockets(): readonly { provider: string; busy: number; free: number; waiting: number }[]
   close(): Promise<void>
+}
+
+/** The providers of one configuration. */
+export type ConfiguredProviders = ProviderRegistry & {
+  /** The configured providers by name, without the built-in ones. */
+  opened: ReadonlyMap<string, OpenedProvider>
 }
 
 /**
@@ -70,6 +84,7 @@ export function createProviderRegistry(
     proxies = {},
     builtIn,
     found = NOTHING_FOUND,
+    known,
   }: {
     clock: Clock
     log?: Log
@@ -79,33 +94,42 @@ export function createProviderRegistry(
     proxies?: ProxySettings | undefined
     builtIn: readonly Provider[]
     found?: ReadonlyMap<string, Provider>
+    /** The opened providers of the previous configuration. A provider with an unchanged address and key is reused. */
+    known?: ReadonlyMap<string, OpenedProvider> | undefined
   },
-): ProviderRegistry {
+): ConfiguredProviders {
   const providers = new Map<string, Provider>(builtIn.map((provider) => [provider.name, provider]))
-  const keysOf = new Map<string, WeightedKey[]>()
+  const opened = new Map<string, OpenedProvider>()
   const locations = new Map<string, (model: string) => CallLocation>(builtIn.map(({ name }) => [name, () => 'here']))
   const timeouts = new Map<string, NonNullable<ProviderConfig['timeouts']>>()
-  const pools: { provider: string; pool: Pool }[] = []
   for (const config of configs) {
     if (config.timeouts) timeouts.set(config.name, config.timeouts)
     if (config.kind === 'local' && providers.has(config.name)) continue
     if (providers.has(config.name)) throw new Error(`provider "${config.name}" is configured twice`)
+    const before = known?.get(config.name)
+    if (before && isSameTarget(before.config, config)) {
+      providers.set(config.name, before.keys[0].provider)
+      opened.set(config.name, { ...before, config })
+      locations.set(config.name, locationsOf(config))
+      continue
+    }
     const { ca, proxy } = config
+    const pools: Pool[] = []
     const connect = (url: string | URL) => {
       const pool = openPool(url, {
         resolve,
         ca,
         proxy: proxy === undefined ? proxyFor(new URL(url), proxies) : (proxy ?? undefined),
       })
-      pools.push({ provider: config.name, pool })
+      pools.push(pool)
       return pool
     }
-    const [first, ...others] = withEachKey(config).map(({ config: one, weight }) => ({
+    const keys = withEachKey(config).map(({ config: one, weight }) => ({
       provider: createProvider(one, { clock, connect }),
       weight,
     })) as [WeightedKey, ...WeightedKey[]]
-    providers.set(config.name, first.provider)
-    if (others.length > 0) keysOf.set(config.name, [first, ...others])
+    providers.set(config.name, keys[0].provider)
+    opened.set(config.name, { config, keys, pools })
     locations.set(config.name, locationsOf(config))
   }
 
@@ -116,6 +140,7 @@ export function createProviderRegistry(
   log?.info({ models: describe() }, 'providers ready')
 
   return {
+    opened,
     describe,
     find(modelId) {
       const slash = modelId.indexOf('/')
@@ -124,22 +149,34 @@ export function createProviderRegistry(
       const model = modelId.slice(slash + 1)
       if (!provider || model === '' || provider.models?.includes(model) === false) return undefined
       const location = locations.get(name)?.(model) ?? LOOPBACK
-      const [keys, own] = [keysOf.get(name), timeouts.get(name)]
-      return { provider, model, location, ...(keys && { keys }), ...(own && { timeouts: timeoutsOf(own, model) }) }
+      const [keys = [], own] = [opened.get(name)?.keys, timeouts.get(name)]
+      return {
+        ...{ provider, model, location },
+        ...(keys.length > 1 && { keys }),
+        ...(own && { timeouts: timeoutsOf(own, model) }),
+      }
     },
     sockets: () =>
-      pools.map(({ provider, pool: { stats } }) => ({
-        provider,
-        busy: stats.connected - stats.free,
-        free: stats.free,
-        waiting: stats.queued,
-      })),
+      [...opened].flatMap(([provider, { pools }]) =>
+        pools.map(({ stats }) => ({
+          provider,
+          busy: stats.connected - stats.free,
+          free: stats.free,
+          waiting: stats.queued,
+        })),
+      ),
     async close() {
-      const others = [...keysOf.values()].flat().map(({ provider }) => provider)
+      const others = [...opened.values()].flatMap(({ keys }) => keys).map(({ provider }) => provider)
       await Promise.all([...new Set([...providers.values(), ...others])].map((provider) => provider.close()))
     },
   }
 }
+
+/** Whether both configurations call the same server with the same keys. Prices, times and facts are read per request. */
+export const isSameTarget = (a: ProviderConfig, b: ProviderConfig): boolean =>
+  isDeepStrictEqual(targetOf(a), targetOf(b))
+
+const targetOf = ({ prices: _prices, timeouts: _timeouts, facts: _facts, ...target }: ProviderConfig) => target
 
 /** Returns one configuration for each key of a provider. */
 function withEachKey(config: ProviderConfig): { config: ProviderConfig; weight: number }[] {

@@ -15,6 +15,8 @@ export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'silent'
 /** The daemon's own log. */
 export type DaemonLog = Log & {
   fatal(facts: object, message: string): void
+  /** Applies to lines that are logged from now on. */
+  setLevel(level: LogLevel): void
   /**
    * Resolves when all lines logged so far are written, or when the reader is closed. The promise does not resolve while
    * the reader is stalled.
@@ -70,6 +72,9 @@ export function createLog(level: LogLevel, out: Writable = process.stdout): Daem
     warn: (facts, message) => logger.warn(facts, message),
     error: (facts, message) => logger.error(facts, message),
     fatal: (facts, message) => logger.fatal(facts, message),
+    setLevel(next) {
+      logger.level = next
+    },
     flush: lines.flush,
   }
 }

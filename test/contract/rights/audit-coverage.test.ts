@@ -29,6 +29,7 @@ const MODEL_REQUESTS = [
 ].map((path) => `POST ${path}`)
 /** Routes that look like changes but only respond. */
 const DRY_RUNS = [
+  'POST /api/admin/providers/{name}/test',
   'POST /api/external/smltp-policies/diff',
   'POST /api/admin/guard-rules/simulate',
   'POST /api/external/policy-check',
@@ -119,7 +120,7 @@ describeEachEngine('the log of administrative changes', (engine) => {
         endpoint,
         result: 'success',
         // Policies are identified by name, exports and keys by hash.
-        resource_id: expect.stringMatching(/^([0-9a-f]{24}|ownland-\d+|[0-9a-f]{64}|[\w-]{43})$/),
+        resource_id: expect.stringMatching(/^([0-9a-f]{24}|ownland-\d+|[0-9a-f]{64}|[\w-]{43}|configuration)$/),
         description: expect.stringMatching(/^External API: \S/),
       }
       const id = /^[0-9a-f]{24}$/.test(target ?? '') ? { resource_id: target } : {}

@@ -216,6 +216,16 @@ const GEMINI_BODIES = [
   },
 ]
 
+/** The settings of providers that no valid body has together. */
+const PROVIDER_MAPS = {
+  ...{ base_url: 'http://127.0.0.1:61999/v1', headers: { 'X-Team': 'token' } },
+  ...{ prices: { '*': { input: 1, output: 2 } }, timeouts: { '*': { silence: '2m' } } },
+}
+const PROVIDER_TEXTS = {
+  ...{ kind: 'vertex', base_url: 'http://127.0.0.1:61999', location: 'eu', project: 'my-project-123' },
+  ...{ publisher: 'google', credentials: 'a key', proxy: 'none', region: 'eu' },
+}
+
 /** Additional bodies of the other surfaces. */
 const FURTHER_BODIES: Record<string, unknown[]> = {
   [`POST ${TRIGGER_PATH}`]: [
@@ -246,6 +256,8 @@ const FURTHER_BODIES: Record<string, unknown[]> = {
       ],
     },
   ],
+  'POST /api/admin/providers': [{ name: NEW_NAME, ...PROVIDER_TEXTS }, { name: NEW_NAME, ...PROVIDER_MAPS }],
+  'PUT /api/admin/providers/{name}': [PROVIDER_TEXTS, PROVIDER_MAPS],
   [`POST ${OPENAI_EMBEDDINGS_PATH}`]: [{ ...EXTENSIONS, model: 'test/any', input: 'hi' }],
   [`POST ${RESPONSES_PATH}`]: [
     { ...EXTENSIONS, model: 'test/any', input: 'hi', previous_response_id: 'resp_1' },

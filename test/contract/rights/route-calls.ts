@@ -64,6 +64,26 @@ const ROLE = {
   canUseChat: true,
 }
 
+const providerName = (name: string) => name.toLowerCase().replace(/[^a-z0-9._-]/g, '-')
+
+const PROVIDER = {
+  kind: 'azure',
+  base_url: 'http://127.0.0.1:61999/v1',
+  api_key: 'sk-of-a-provider-1f2e3d',
+  api_version: '2024-10-21',
+  api: 'chat',
+  region: 'eu',
+  models: ['small'],
+  proxy: 'none',
+}
+const VERTEX_PROVIDER = {
+  kind: 'vertex',
+  base_url: 'http://127.0.0.1:61999',
+  location: 'europe-west4',
+  project: 'my-project-123',
+  publisher: 'google',
+}
+
 const WEBHOOK = {
   url: 'http://127.0.0.1:61999/hook',
   description: 'Our receiver',
@@ -289,6 +309,31 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
 
   'GET /api/admin/secrets/master-key': { access: 'operator', status: 200 },
   'POST /api/admin/secrets/rotate-master': { access: 'operator', status: 409 },
+
+  'POST /api/admin/config/reload': { access: 'operator', status: 200 },
+  'GET /api/admin/providers': { access: 'operator', status: 200 },
+  'POST /api/admin/providers': {
+    access: 'operator',
+    status: 201,
+    bodies: (_, name) => [
+      { name: providerName(name), ...PROVIDER },
+      { name: providerName(`${name}v`), ...VERTEX_PROVIDER },
+    ],
+  },
+  'GET /api/admin/providers/{name}': { access: 'operator', status: 200, target: addTarget.provider },
+  'PUT /api/admin/providers/{name}': {
+    access: 'operator',
+    status: 200,
+    target: addTarget.provider,
+    bodies: () => [PROVIDER],
+  },
+  'DELETE /api/admin/providers/{name}': { access: 'operator', status: 200, target: addTarget.provider },
+  'POST /api/admin/providers/{name}/test': {
+    access: 'operator',
+    status: 200,
+    target: addTarget.provider,
+    bodies: () => [{ model: 'small' }],
+  },
 
   'GET /api/admin/tenants': { access: 'operator', status: 200 },
   'POST /api/admin/tenants': {

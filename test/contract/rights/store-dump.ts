@@ -38,6 +38,7 @@ export const TABLES = Object.keys({
   webhook_endpoints: 0,
   webhook_deliveries: 0,
   master_key_check: 0,
+  stored_providers: 0,
   store_probes: 0,
   spend_counters: 0,
   spend_reservations: 0,

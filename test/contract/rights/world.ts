@@ -1,12 +1,14 @@
+import { sealSettings } from '../../../src/daemon/control/provider-store.ts'
 import type { Db } from '../../../src/daemon/platform/db/db.ts'
 import { toSearchText } from '../../../src/daemon/platform/db/list-page.ts'
+import { createMasterKey } from '../../../src/daemon/platform/secrets/seal.ts'
 import { newDelivery } from '../../../src/daemon/webhooks/delivery.ts'
 import { logId } from '../../../src/shared/evidence/entry.ts'
 import { newId } from '../../../src/shared/ids.ts'
 import { addKey, addRole, addTenant, addUser } from '../../accounts.ts'
 import { addCheckpoint, addEntries, changePayload, newRequestChain, requestPayload } from '../../evidence-rows.ts'
 import { incidentRow } from '../../incident-rows.ts'
-import { endpointRow } from '../../webhook-rows.ts'
+import { endpointRow, TEST_MASTER_KEY } from '../../webhook-rows.ts'
 
 const CREATED = '2026-01-01T00:00:00.000Z'
 
@@ -97,6 +99,14 @@ export const addTarget = {
     const owner = await addTarget.user(db, { tenantId, mark })
     const { row } = await addKey(db, { tenant_id: tenantId, id: owner }, { name: freshName({ mark }) })
     return row.id
+  },
+
+  async provider(db: Db, { mark }: Pick<World, 'mark'>): Promise<string> {
+    const name = freshName({ mark })
+    const settings = { base_url: 'http://127.0.0.1:61999/v1', models: ['small'] }
+    const sealed = sealSettings(createMasterKey(TEST_MASTER_KEY), name, settings)
+    await db.insertInto('stored_providers').values({ name, sealed, created_at: CREATED, updated_at: CREATED }).execute()
+    return name
   },
 
   async loss(db: Db, { mark }: Pick<World, 'mark'>): Promise<string> {

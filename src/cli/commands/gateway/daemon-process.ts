@@ -8,7 +8,7 @@ export const daemonPath = (): string => packagePath('bin/aigwd.js')
 
 /**
  * Runs the daemon on our own stdin, stdout and stderr, and returns its exit code (128 + n after signal n). Forwards
- * every SIGINT, SIGTERM and SIGHUP. If this process is killed, the pipe to the daemon closes and the daemon stops
+ * every SIGINT and SIGTERM. SIGHUP means that the terminal was closed, so the daemon gets SIGTERM and drains. If this process is killed, the pipe to the daemon closes and the daemon stops
  * (AIGW_PARENT_PIPE).
  */
 export function runDaemon(args: string[], { env, signals }: Pick<Io, 'env' | 'signals'>): Promise<number> {
@@ -23,7 +23,7 @@ export function runDaemon(args: string[], { env, signals }: Pick<Io, 'env' | 'si
   // When the daemon exits, the pipe emits an error. This error needs no handling.
   pipe?.on('error', () => {})
   const names = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
-  const forward = (name: NodeJS.Signals) => void child.kill(name)
+  const forward = (name: NodeJS.Signals) => void child.kill(name === 'SIGHUP' ? 'SIGTERM' : name)
   for (const name of names) signals.on(name, forward)
   return new Promise((resolve, reject) => {
     const finish = () => {

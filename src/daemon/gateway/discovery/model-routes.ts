@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { z } from 'zod'
 import { GatewayError } from '../../../shared/errors.ts'
-import { type Clock, isoTime } from '../../../shared/time.ts'
+import { isoTime } from '../../../shared/time.ts'
 import { AnthropicModel, AnthropicModels } from '../../../shared/wire/discovery.ts'
 import { OPENAI_MODEL_PATH, OPENAI_MODELS_PATH, OpenAiModel, OpenAiModels } from '../../../shared/wire/openai.ts'
 import { type ResponseDoc, type Route, reply, route } from '../../platform/http/route.ts'
@@ -20,8 +20,7 @@ const SHOWN_MODEL_CHARS = 200
  * The lists of models of the OpenAI and Anthropic interfaces, which have the same path. Anthropic's clients send the
  * header `anthropic-version`.
  */
-export function modelRoutes({ catalogue, clock }: { catalogue: Catalogue; clock: Clock }): Route[] {
-  const startedMs = clock.now()
+export function modelRoutes({ catalogue, startedMs }: { catalogue: Catalogue; startedMs: number }): Route[] {
   const toOpenAi = ({ id, owner, details }: ListedModel): OpenAiModel => ({
     id,
     object: 'model',

@@ -113,6 +113,14 @@ const outputAtMost = ({ call: { maxTokens }, limit }: Order, { outputTokens }: O
 const outputAtLeast = (order: Order, model: OrderedModel, isShared: boolean): number =>
   Math.min((model.thinkingTokens ?? 0) + LEAST_OUTPUT_TOKENS[isShared ? 'shared' : 'alone'], outputAtMost(order, model))
 
+/** What stays when prices and points change: the reservations, and when an unknown price was logged. */
+export type BillingState = { budgets: ReturnType<typeof createBudgets>; alarmedAtMs: LRUCache<string, number> }
+
+export const createBillingState = (deps: BudgetsDeps): BillingState => ({
+  budgets: createBudgets(deps),
+  alarmedAtMs: new LRUCache({ max: ALARMS_CACHED }),
+})
+
 /** Prices, points and budgets (decision 0004). */
 export function createBilling(
   {
@@ -121,10 +129,9 @@ export function createBilling(
     prices = createPriceList(providers),
   }: { providers: readonly ProviderConfig[]; points?: PointAllowances | undefined; prices?: PriceList },
   deps: BudgetsDeps,
+  { budgets, alarmedAtMs }: BillingState = createBillingState(deps),
 ): Billing {
   const { clock, log } = deps
-  const budgets = createBudgets(deps)
-  const alarmedAtMs = new LRUCache<string, number>({ max: ALARMS_CACHED })
 
   /** Returns whether all prices of the answer are known. */
   function isPriceKnown(price: Price, modelId: string, usage: TokenUsage, requestId: string): boolean {

@@ -151,6 +151,7 @@ export type Tables = {
   /** The row `check`: a text encrypted under the master key of this installation. `derived`: keys of keyed hashes. */
   master_key_check: { id: string; sealed: string; created_at: string }
   master_key_rotation: MasterKeyRotationRow
+  stored_providers: StoredProviderRow
   /** Each daemon writes one row to check whether the store accepts writes. */
   store_probes: { id: string; written_at: string; padding: string }
   spend_counters: SpendCounterRow
@@ -552,6 +553,15 @@ export type MasterKeyRotationRow = {
   started_at: string
   /** When the phase began, by the clock of the store. */
   phase_at: string
+}
+
+/** A provider that the operator added through the API. It belongs to the installation, so it has no tenant. */
+export type StoredProviderRow = {
+  name: string
+  /** The settings as JSON, encrypted (platform/secrets/seal.ts). */
+  sealed: string
+  created_at: string
+  updated_at: string
 }
 
 /**

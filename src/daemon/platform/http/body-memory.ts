@@ -18,11 +18,16 @@ const FREE_BYTES = FREE_BODY_BYTES * BODY_COPIES.other
  * memory, so a tenant cannot starve the others.
  */
 export class BodyMemory {
-  readonly #limitBytes: number
+  #limitBytes: number
   readonly #tenants = new Map<string, number>()
   #heldBytes = 0
 
   constructor(limitBytes: number) {
+    this.#limitBytes = limitBytes
+  }
+
+  /** Applies to bodies that arrive from now on. Memory that is already held stays held. */
+  resize(limitBytes: number): void {
     this.#limitBytes = limitBytes
   }
 

@@ -50,8 +50,18 @@ const HASHED_BYTES = 262_144
 /** Maximum time that aborted requests may take to end after the drain timeout. */
 const DRAIN_ABORT_MS = 1_000
 
-export type EdgeOptions = {
+/** What a reload of the configuration replaces. */
+export type Serving = {
   router: Router
+  /** Maximum number of concurrent requests of one tenant to routes that call models; default: unlimited. */
+  modelRequestsPerTenant?: number | undefined
+  /** Undefined: web pages of other origins cannot read responses. */
+  cors?: Cors | undefined
+  /** Count, trace and log the requests. A request keeps those that it began with. */
+  observers?: readonly RequestObserver[]
+}
+
+export type EdgeOptions = Serving & {
   /** @throws UNAUTHORIZED */
   authenticate(request: IncomingMessage): Caller | Promise<Caller>
   limiter: Limiter
@@ -59,14 +69,8 @@ export type EdgeOptions = {
   log: Log
   /** Maximum number of concurrent requests; default RUNNING_REQUESTS. */
   runningMax?: number | undefined
-  /** Maximum number of concurrent requests of one tenant to routes that call models; default: unlimited. */
-  modelRequestsPerTenant?: number | undefined
-  /** Undefined: web pages of other origins cannot read responses. */
-  cors?: Cors | undefined
   /** Limits the memory of all request bodies; default `defaultBodyMemory`. */
   bodies?: BodyMemory
-  /** Count, trace and log the requests. */
-  observers?: readonly RequestObserver[]
 }
 
 /**
@@ -80,6 +84,7 @@ export class Edge {
   readonly #largeBodies = new CooperativeQueue()
   readonly #running = new RunningExchanges()
   readonly #shares: Record<'models' | 'other', TenantShares>
+  #serving: Serving
   #modelRequests = 0
   /** Rejected requests whose response is sent and whose body is being discarded. They take no capacity. */
   #discarding = 0
@@ -91,6 +96,7 @@ export class Edge {
 
   constructor(options: EdgeOptions) {
     this.#options = options
+    this.#serving = options
     this.#bodies = options.bodies ?? new BodyMemory(defaultBodyMemory())
     this.#shares = {
       models: new TenantShares(options.modelRequestsPerTenant ?? Infinity),
@@ -98,6 +104,15 @@ export class Edge {
     }
     // Every running request may add a listener, and above ten listeners Node would warn of a leak.
     setMaxListeners(0, this.#shutdown.signal)
+  }
+
+  /** Applies to all requests that begin from now on. */
+  serve(served: Serving): void {
+    const { modelRequestsPerTenant } = this.#serving
+    this.#serving = served
+    // Running requests leave the count that they entered.
+    if (served.modelRequestsPerTenant !== modelRequestsPerTenant)
+      this.#shares.models = new TenantShares(served.modelRequestsPerTenant ?? Infinity)
   }
 
   async handle(
@@ -114,7 +129,7 @@ export class Edge {
       shutdown: this.#shutdown.signal,
     })
     this.#running.add(exchange)
-    const { router, cors, observers = NO_OBSERVERS } = this.#options
+    const { router, cors, observers = NO_OBSERVERS } = this.#serving
     for (const observer of observers) observer.began?.(exchange)
     if (cors) exchange.corsHeaders = cors.headersFor(request)
     const method = request.method ?? ''
@@ -355,7 +370,7 @@ export class Edge {
 
   /** The shape that the client expects, as far as its path is known. */
   #shapeFor(running: Exchange | undefined, { rawPacket }: NodeJS.ErrnoException & { rawPacket?: Buffer }): ErrorShape {
-    const { router } = this.#options
+    const { router } = this.#serving
     if (running) return router.shapeOf(running.request.method ?? '', pathIn(running.request.url))
     const [, method = '', target] = REQUEST_LINE.exec(rawPacket?.toString('latin1', 0, REQUEST_LINE_BYTES) ?? '') ?? []
     return router.shapeOf(method, pathIn(target))

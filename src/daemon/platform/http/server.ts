@@ -3,7 +3,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import { GatewayError } from '../../../shared/errors.ts'
 import { HEADER_BYTES, SOCKET_QUIET_MS, UPLOAD_TIMEOUT_MS } from '../../../shared/spec-limits.ts'
 import type { Clock } from '../../../shared/time.ts'
-import { Edge, type EdgeOptions } from './edge.ts'
+import { Edge, type EdgeOptions, type Serving } from './edge.ts'
 import { refuseOnSocket } from './raw-refusal.ts'
 import type { Route } from './route.ts'
 import { createRouter } from './router.ts'
@@ -32,6 +32,8 @@ export type HttpServerOptions = Omit<EdgeOptions, 'router' | 'runningMax'> & {
 export type HttpServer = {
   /** The bound address, for example `http://127.0.0.1:8787`. */
   url: string
+  /** Serves these routes from the next request on. Running requests keep the route that they began with. */
+  serve(served: Omit<Serving, 'router'> & { routes: readonly Route[] }): void
   isDraining(): boolean
   /** The number of requests that run now. */
   running(): number
@@ -103,6 +105,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   const { address, family, port } = server.address() as AddressInfo
   return {
     url: `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`,
+    serve: ({ routes, ...served }) => edge.serve({ ...served, router: createRouter(routes) }),
     isDraining: () => edge.draining,
     running: () => edge.running,
     connections: () => new Promise((resolve) => server.getConnections((error, count) => resolve(error ? 0 : count))),

@@ -17,6 +17,8 @@ export type ModelLabels = {
   of(modelId: string): string
   /** The same, for a model that has just answered. */
   answered(modelId: string): string
+  /** Forgets which models the configuration names. Call it after a reload. */
+  forget(): void
 }
 
 /** @param configured returns the ids that the providers offer now; `<provider>/*` stands for any name */
@@ -42,5 +44,6 @@ export function createModelLabels(configured: () => readonly string[]): ModelLab
       labels.set(modelId, modelId)
       return modelId
     },
+    forget: () => labels.clear(),
   }
 }

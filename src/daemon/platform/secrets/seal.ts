@@ -11,6 +11,7 @@ export type SealPurpose =
   | 'stored-responses'
   | 'stored-replays'
   | 'answer-cache'
+  | 'providers'
 
 /** Purposes of keyed hashes. Their keys stay the same when the master key is rotated. */
 export const HASH_PURPOSES = ['pseudonyms', 'canaries', 'answer-cache-keys'] as const

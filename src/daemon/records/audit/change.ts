@@ -28,6 +28,7 @@ export type Activity = {
     | 'guard_rule_management'
     | 'evidence_management'
     | 'cache_management'
+    | 'configuration_management'
     | 'api_access'
   /** `create`, `update`, `delete`, `revoke` … */
   operation: string
@@ -48,6 +49,8 @@ export type Activity = {
     | 'signing_key'
     | 'master_key'
     | 'answer_cache'
+    | 'configuration'
+    | 'provider'
   resourceId: string
   /** The text after "External API: ", such as `created group "ops"`. This text contains names but never secrets. */
   description: string
@@ -146,6 +149,23 @@ export async function change<T>(deps: ChangeDeps, actor: Actor, run: (change: Ch
   }
 }
 
+/**
+ * Writes the entry of a change that the operator makes on the machine itself, such as by a signal. No key is involved.
+ * @param origin the tenant of the operator, and what the entry names as its endpoint
+ */
+export async function recordLocalChange(
+  { db, clock, signingKeys: keys }: Pick<ChangeDeps, 'db' | 'clock' | 'signingKeys'>,
+  { tenantId, endpoint }: { tenantId: string; endpoint: string },
+  activity: Activity,
+): Promise<void> {
+  const nowMs = clock.now()
+  const by: EntryOrigin = { tenantId, requestId: newId(nowMs), endpoint, actor: 'operator', userId: null, keyId: null }
+  await db.transaction().execute(async (tx) => {
+    await lockTenant(tx, tenantId)
+    await appendChanges(tx, [entryOf(by, activity, nowMs)], { keys, clock, lockedTenantId: tenantId })
+  })
+}
+
 /** @throws UNAUTHORIZED, INSUFFICIENT_PERMISSIONS */
 async function currentCaller(tx: Db, deps: ChangeDeps, actor: Actor): Promise<Caller> {
   await lockTenant(tx, actor.caller.tenantId)
@@ -165,7 +185,28 @@ export function toEntryDraft(
   nowMs: number,
 ): EntryDraft {
   const tenantId = activity.tenantId ?? caller.tenantId
-  const isForeign = tenantId !== caller.tenantId
+  const by =
+    tenantId === caller.tenantId
+      ? ({ actor: 'key', userId: caller.userId, keyId: caller.keyId } as const)
+      : ({ actor: 'operator', userId: null, keyId: null } as const)
+  return entryOf({ ...by, tenantId, requestId, endpoint }, activity, nowMs)
+}
+
+/** Who made a change, and the tenant in whose log it is written. */
+type EntryOrigin = {
+  tenantId: string
+  requestId: string
+  endpoint: string
+  actor: 'key' | 'operator'
+  userId: string | null
+  keyId: string | null
+}
+
+function entryOf(
+  { tenantId, requestId, endpoint, actor, userId, keyId }: EntryOrigin,
+  activity: Activity,
+  nowMs: number,
+): EntryDraft {
   const payload = toCanonicalJson({
     version: 1,
     kind: 'change',
@@ -178,9 +219,9 @@ export function toEntryDraft(
     description: `External API: ${activity.description}`,
     request_id: requestId,
     endpoint,
-    actor: isForeign ? 'operator' : 'key',
-    user_id: isForeign ? null : caller.userId,
-    key_id: isForeign ? null : caller.keyId,
+    actor,
+    user_id: userId,
+    key_id: keyId,
     resource_type: activity.resourceType,
     resource_id: activity.resourceId,
     // A JSON round trip removes undefined properties.

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { PROVIDER_COLUMN } from '../../../../src/daemon/control/provider-store.ts'
 import { CACHED_ANSWER_COLUMN } from '../../../../src/daemon/gateway/cache/answer-cache.ts'
 import { STORED_REPLAY_COLUMN } from '../../../../src/daemon/gateway/governed/idempotency.ts'
 import { STORED_RESPONSE_COLUMN } from '../../../../src/daemon/gateway/surfaces/responses/store.ts'
@@ -39,6 +40,7 @@ const COLUMNS = [
   STORED_REPLAY_COLUMN,
   STORED_RESPONSE_COLUMN,
   PRIVATE_KEY_COLUMN,
+  PROVIDER_COLUMN,
 ]
 const silent = { info: () => {}, warn: () => {}, error: () => {} } as never
 const TIME = '2026-01-01T00:00:00.000Z'
@@ -55,6 +57,11 @@ async function fill(db: Db, masterKey: MasterKey, count: number): Promise<number
     await db
       .insertInto('webhook_endpoints')
       .values({ ...endpoint, secret, ...previous })
+      .execute()
+    const provider = { name: `${tenant_id}-${nth}` }
+    await db
+      .insertInto('stored_providers')
+      .values({ ...provider, sealed: seal(PROVIDER_COLUMN, provider), created_at: TIME, updated_at: TIME })
       .execute()
     const id = `id_${nth}`
     const times = { created_at: TIME, expires_at: '2999-01-01T00:00:00.000Z' }
@@ -408,6 +415,8 @@ describeEachEngine('a rotation of the master key', (engine) => {
     const gateway = await startGateway({ engine, clock, nextMasterKey: NEXT })
     const hook = await gateway.call('POST', '/api/admin/webhooks', { url: 'http://127.0.0.1:61999/h', events: ['*'] })
     expect(hook.status).toBe(201)
+    const house = { name: 'house', base_url: gateway.upstream.url, api_key: 'sk-of-the-house-55aa' }
+    expect((await gateway.call('POST', '/api/admin/providers', house)).status).toBe(201)
     const begun = await gateway.call('POST', POST)
     expect([begun.status, begun.body.master_key.rotation]).toEqual([202, expect.objectContaining({ phase: 'accept' })])
     for (;;) {
@@ -421,6 +430,7 @@ describeEachEngine('a rotation of the master key', (engine) => {
     await gateway.restart()
     const { body } = await gateway.call('GET', GET)
     expect(body.master_key).toMatchObject({ id: createMasterKey(NEXT).id, rotation: null })
+    expect((await gateway.chat({ prompt: 'hi', model: 'house/m' })).status).toBe(200)
     expect((await gateway.call('POST', `/api/admin/webhooks/${hook.body.webhook.id}/test`)).status).toBe(202)
   })
 })
