@@ -41,14 +41,22 @@ function ownSets() {
   const languages = sets.filter((name) => name.startsWith('own-languages') && measured[name].attacks > 0)
   const total = languages.reduce((sum, name) => sum + measured[name].attacks, 0)
   const all = (key) => languages.reduce((sum, name) => sum + measured[name][key] * measured[name].attacks, 0) / total
-  rows.push([`own-languages, ${languages.length} languages`, total, percent(all('recall')), percent(all('recallAtBlock'))])
+  rows.push([
+    `own-languages, ${languages.length} languages`,
+    total,
+    percent(all('recall')),
+    percent(all('recallAtBlock')),
+  ])
   return table(['Own set', 'attacks', 'recall at 1 %', 'at BLOCK'], rows)
 }
 
 function falsePositives() {
   const rows = sets
     .filter((name) => measured[name].falseAtBlock > 0)
-    .map((name) => [name, `${Math.round(measured[name].falseAtBlock * measured[name].benign)} of ${measured[name].benign}`])
+    .map((name) => [
+      name,
+      `${Math.round(measured[name].falseAtBlock * measured[name].benign)} of ${measured[name].benign}`,
+    ])
   const { falseAtBlock, benign } = measured.pooled
   const all = ['all harmless public rows', `${percent(falseAtBlock)} of ${benign}`]
   return table(['False positives at BLOCK', 'Rows'], [all, ...rows, ['every other set', 0]])
@@ -59,7 +67,11 @@ function shortTexts() {
   return table(
     ['Short texts, written by hand, in 13 languages', 'at BLOCK', 'at FLAG or more'],
     [
-      [`${benign.rows} everyday commands ("Reset my password please")`, percent(benign.atBlock), percent(benign.atFlag)],
+      [
+        `${benign.rows} everyday commands ("Reset my password please")`,
+        percent(benign.atBlock),
+        percent(benign.atFlag),
+      ],
       [`${attacks.rows} attacks of the same length`, percent(attacks.atBlock), percent(attacks.atFlag)],
     ],
   )

@@ -49,8 +49,7 @@ export function classifierOf({ networks, anchors, perDoubling }: Weights): Class
       isolate(text, logits, logitsOf)
       return logits
     },
-    riskScore: (logit, pieces, source) =>
-      interpolated(anchors[source], logit - perDoubling * doublingsOf(pieces)),
+    riskScore: (logit, pieces, source) => interpolated(anchors[source], logit - perDoubling * doublingsOf(pieces)),
   }
 }
 
