@@ -107,7 +107,7 @@ function readExamples(rows, excluded, print) {
   return { store, examples, counted }
 }
 
-export function readParts(text) {
+function readParts(text) {
   const parts = []
   for (const part of readingsOf(text.slice(0, LONGEST_READ_CHARS), true)) {
     if (part) parts.push(readFeatures(part.reading, part.hiddenBy !== undefined))
@@ -115,7 +115,7 @@ export function readParts(text) {
   return parts
 }
 
-export function examplesOf(store, rows) {
+function examplesOf(store, rows) {
   const carriers = carriersOf(rows, 'train')
   const random = copiesRandom()
   const examples = []
