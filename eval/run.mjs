@@ -18,7 +18,8 @@ options
   --steps           retrieval: the effect of each ranking step; pii: every miss and false positive with its text
   --embeddings URL  retrieval: also search by meaning; base URL of an OpenAI-compatible API, without /embeddings
   --model NAME      retrieval: the embedding model; AIGW_EVAL_API_KEY contains its key
-  --train           shield: train first, also once without each set, and write the weights
+  --train           shield: train first, and write the weights and the record
+  --left-out        shield: train without each set, and write the recall of these sets to the record
   --reports FILE    shield: only the texts of this file, written by "aigw shield report"; needs no data sets
   --postgres URL    retrieval: an empty PostgreSQL database (default: SQLite in a temporary directory)
   --out FILE        write all figures as JSON
@@ -42,6 +43,7 @@ const OPTIONS = {
   embeddings: { type: 'string' },
   model: { type: 'string', default: 'default' },
   train: { type: 'boolean', default: false },
+  'left-out': { type: 'boolean', default: false },
   reports: { type: 'string' },
   postgres: { type: 'string' },
   out: { type: 'string' },
@@ -81,6 +83,7 @@ async function main() {
       key: process.env.AIGW_EVAL_API_KEY,
     },
     train: values.train,
+    leftOut: values['left-out'],
     reports: values.reports,
     postgres: values.postgres,
     print: (line) => process.stdout.write(`${line}\n`),

@@ -133,10 +133,22 @@ export function makeRows(rows, excluded) {
 
 const LONGEST_CHANGED_CHARS = 4_000
 const FORMS = ['between', 'inside', 'repeated']
+/** Transformations that take information from a text. The shield reads most others like the text itself. */
+const OFTEN = new Set([
+  'no-punctuation',
+  'camel-case',
+  'typos',
+  'lower-case',
+  'leetspeak',
+  'json-string',
+  'line-breaks',
+])
+const OFTEN_SHARE = 0.5
+const often = (transformations) => transformations.filter(({ name }) => OFTEN.has(name))
 const LONGEST_REPEATED_CHARS = 600
 
 /**
- * Returns changed copies of a row: one transformation for every row, and one that puts it into other text.
+ * Returns changed copies of a row: one transformation for every row, and one that puts it into other text (`isInside`).
  * @param carriers harmless rows of prose by source
  */
 export function copiesOf(row, random, transformations, carriers) {
@@ -144,11 +156,11 @@ export function copiesOf(row, random, transformations, carriers) {
   const pick = (list) => list[Math.floor(random() * list.length)]
   const source = pick(row.sources)
   const form = pick(FORMS)
-  const texts = [pick(transformations).apply(row.text, random)]
+  const texts = [pick(random() < OFTEN_SHARE ? often(transformations) : transformations).apply(row.text, random)]
   if (form !== 'repeated' || row.text.length <= LONGEST_REPEATED_CHARS) {
     texts.push(wrapped(row.text, form, carriers[source] ?? carriers.user, random))
   }
-  return texts.map((text) => ({ ...row, text, sources: [source] }))
+  return texts.map((text, at) => ({ ...row, text, sources: [source], isInside: at === 1 && form !== 'repeated' }))
 }
 
 /** Puts a text between two paragraphs, into prose, or repeats it. */

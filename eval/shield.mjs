@@ -1,5 +1,5 @@
 // Measures the prompt shield on development sets. Scans each row in the same way as the gateway, with the row's source.
-// Run: npm run eval -- shield [--train] [--reports FILE]
+// Run: npm run eval -- shield [--train | --left-out | --reports FILE]
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -35,20 +35,20 @@ const BLIND_FILES = ['office-requests.jsonl', 'office-documents.jsonl']
 const SHORT_COMMANDS_FILE = path.join(root, 'test/fixtures/shield/short-commands.tsv')
 
 /** Prints the tables and returns the figures of each set, by name. */
-export async function evaluateShield({ dir, sets, train: trains, reports, print }) {
+export async function evaluateShield({ dir, sets, train: trains, leftOut: leavesOut, reports, print }) {
   if (reports !== undefined) return { reports: measureReports(readReports(reports), scanText, print) }
   const rows = [...readSets(path.join(dir, 'injection')), ...readCorpus(CORPUS_FOLDER)]
   const excluded = new Set(readShortCommands().map(({ text }) => keyOf(text)))
-  const trainer = trains ? await import('./shield-trainer.mjs') : undefined
+  const trainer = trains || leavesOut ? await import('./shield-trainer.mjs') : undefined
+  if (leavesOut) return { leftOut: trainer.leaveOut(rows, excluded, print) }
   const trained = trainer?.trainShield(rows, excluded, print)
   const options = trained ? { classifier: trained.classifier } : {}
   const measured = measureShipped(rows, sets, print, options)
   measured.shortCommands = measureShortCommands(print, options)
   measured.blind = measureBlind(print, options)
   measured.changed = measureChanged(rows, print, options)
-  if (!trained) return measured
-  trainer.writeTraining(rows, trained, measured)
-  return { ...measured, leftOut: trained.leftOut }
+  if (trained) trainer.writeTraining(rows, trained, measured)
+  return measured
 }
 
 /**

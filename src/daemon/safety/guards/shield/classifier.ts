@@ -3,6 +3,7 @@ import { brotliDecompressSync } from 'node:zlib'
 import { addNamed, FEATURES, GROUPS, type TextFeatures, valueInGroup } from './features.ts'
 import type { NetworkWeights, Weights } from './network-weights.ts'
 import type { TextSource } from './source.ts'
+import { LARGE_SCALE, type Piece, WHOLE_SCALE } from './units.ts'
 import { WEIGHTS } from './weights.ts'
 
 export type Classifier = {
@@ -26,18 +27,29 @@ type Network = {
   table: Int8Array
 }
 
+/** The number of pieces of a short text. More pieces reach a high logit by chance more often. */
+const FEW_PIECES = 12
+
+/** Returns how often the number of pieces of a short text must double to reach this number. */
+export const doublingsOf = (pieces: number): number => Math.log2(Math.max(1, pieces / FEW_PIECES))
+
 /** Creates a classifier. @throws Error if the weights were trained for other features */
 export function classifierOf({ networks, anchors, perDoubling }: Weights): Classifier {
   const tables = networks.map(networkOf)
   return {
     logits(text, source) {
-      const logits = new Float64Array(text.pieces.length)
-      const named = namedOf(text, source)
-      for (const network of tables) addLogits(network, text, named, logits)
+      const sums = tables.map((network) => (network.from === 0 ? sumsOfUnits(network, text) : undefined))
+      const logitsOf = (pieces: readonly Piece[]) => {
+        const logits = new Float64Array(pieces.length)
+        const named = namedOf(text, pieces, source)
+        for (const [at, network] of tables.entries()) addLogits(network, sums[at], text, pieces, named, logits)
+        return logits
+      }
+      const logits = logitsOf(text.pieces)
+      isolate(text, logits, logitsOf)
       return logits
     },
-    riskScore: (logit, pieces, source) =>
-      interpolated(anchors[source], logit - perDoubling * Math.log2(Math.max(1, pieces))),
+    riskScore: (logit, pieces, source) => interpolated(anchors[source], logit - perDoubling * doublingsOf(pieces)),
   }
 }
 
@@ -48,12 +60,49 @@ function networkOf({ bytes, ...rest }: NetworkWeights): Network {
   return { ...rest, table: new Int8Array(raw.buffer, raw.byteOffset, raw.length) }
 }
 
+/** From this logit, the surroundings of a piece are searched for a request that would be an attack alone. */
+const SUSPICIOUS = 0
+/** Longer texts are not searched, because one of many harmless sentences often looks like an attack alone. */
+const MOST_UNITS = 24
+/** The number of units by which the searched ranges differ from the piece, on each side. */
+const AROUND = 3
+/** A range counts less than the same words alone, because other text around it makes an attack less likely. */
+const INSIDE = 1
+
+/**
+ * Raises the logit of the most suspicious piece if a range of units near it has a higher logit as a text of its own.
+ * Pieces have fixed sizes, so they rarely begin and end where an attack inside other text does. Few texts are suspicious,
+ * so the search costs little.
+ */
+function isolate(
+  { units, pieces }: TextFeatures,
+  logits: Float64Array,
+  logitsOf: (pieces: readonly Piece[]) => Float64Array,
+): void {
+  if (units.length < 2 || units.length > MOST_UNITS) return
+  let center = -1
+  let most = Number.NEGATIVE_INFINITY
+  for (const [at, { scale }] of pieces.entries()) {
+    most = Math.max(most, logits[at]!)
+    if (scale < LARGE_SCALE && (center < 0 || logits[at]! > logits[center]!)) center = at
+  }
+  if (center < 0 || most < SUSPICIOUS) return
+  const { from, to } = pieces[center]!
+  const ranges: Piece[] = []
+  for (let first = Math.max(0, from - AROUND); first <= Math.min(from + AROUND, to - 1); first++) {
+    for (let last = Math.max(first + 1, to - AROUND); last <= Math.min(to + AROUND, units.length); last++) {
+      if (last - first < units.length) ranges.push({ from: first, to: last, scale: WHOLE_SCALE, isAlone: true })
+    }
+  }
+  for (const logit of logitsOf(ranges)) logits[center] = Math.max(logits[center]!, logit - INSIDE)
+}
+
 /** The named features of all pieces: those of piece `p` begin at `ends[p - 1]`. */
 type Named = { indices: number[]; values: number[]; ends: number[] }
 
-function namedOf(text: TextFeatures, source: TextSource): Named {
+function namedOf(text: TextFeatures, pieces: readonly Piece[], source: TextSource): Named {
   const named: Named = { indices: [], values: [], ends: [] }
-  for (const piece of text.pieces) {
+  for (const piece of pieces) {
     addNamed(text, piece, source, (index, value) => {
       named.indices.push(index)
       named.values.push(value)
@@ -63,14 +112,19 @@ function namedOf(text: TextFeatures, source: TextSource): Named {
   return named
 }
 
-function addLogits(network: Network, text: TextFeatures, named: Named, logits: Float64Array): void {
+function addLogits(
+  network: Network,
+  sums: Int32Array | undefined,
+  text: TextFeatures,
+  pieces: readonly Piece[],
+  named: Named,
+  logits: Float64Array,
+): void {
   const { from, hidden, bias, hiddenBias, output, scales, table } = network
   const row = hidden + 1
-  const readsWords = from === 0
-  const sums = readsWords ? sumsOfUnits(network, text) : undefined
   const total = new Float64Array(row)
   let at = 0
-  for (const [number, piece] of text.pieces.entries()) {
+  for (const [number, piece] of pieces.entries()) {
     total.fill(0)
     if (sums) addUnits(total, sums, text, piece.from, piece.to)
     for (const end = named.ends[number]!; at < end; at++) {

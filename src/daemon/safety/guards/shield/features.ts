@@ -249,7 +249,7 @@ function addContext(
   to: number,
   add: (index: number, value: number) => void,
 ): void {
-  const isWhole = piece.from === 0 && piece.to === units.length
+  const isWhole = piece.isAlone === true || (piece.from === 0 && piece.to === units.length)
   const rest = isWhole ? TEXT_KINDS : kindOutside(sums, words.words.length, from, to)
   let outside = 0
   let wanting = 0

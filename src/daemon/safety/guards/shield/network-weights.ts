@@ -9,8 +9,8 @@ export type Weights = {
   /** For each source, pairs of a logit and its risk score, in ascending order. */
   anchors: Readonly<Record<TextSource, readonly (readonly [logit: number, riskScore: number])[]>>
   /**
-   * The number that is subtracted from the logit of a text whenever its number of pieces doubles. A text with more
-   * pieces would otherwise reach a high logit more often by chance.
+   * The number that is subtracted from the logit of a text whenever its number of pieces doubles, beyond the number of a
+   * short text. A text with more pieces would otherwise reach a high logit more often by chance.
    */
   perDoubling: number
 }

@@ -38,8 +38,8 @@ const BARS = new Set(['|', '{', '}'])
 const QUESTION_MARKS = new Set(['?', '？', '؟'])
 
 /** The maximum length of a unit in words. Longer sentences are divided, at a comma if there is one. */
-const LONGEST_UNIT = 60
-const LEAST_BEFORE_COMMA = 40
+const LONGEST_UNIT = 28
+const LEAST_BEFORE_COMMA = 18
 /** Only units of at least this many words count as repetitions. Shorter units repeat in ordinary texts. */
 const LEAST_REPEATED = 4
 
@@ -128,8 +128,11 @@ function unitOf({ words, symbols, concepts }: Words, from: number, to: number): 
   return { from, to, asks, addressed, commands: head < to && concepts[head]!.some((concept) => COMMANDS.has(concept)) }
 }
 
-/** A piece of a text: a range of units that is judged together. `scale` is the index of its size in SCALES. */
-export type Piece = { from: number; to: number; scale: number }
+/**
+ * A piece of a text: a range of units that is judged together. `scale` is the index of its size in SCALES. `isAlone`: the
+ * piece is judged like a text of its own.
+ */
+export type Piece = { from: number; to: number; scale: number; isAlone?: true }
 
 /**
  * The least sizes of pieces in words, and the distances between their starts: sentences, groups of sentences,
@@ -143,6 +146,10 @@ const SCALES = [
   { words: 300, step: 200 },
 ] as const
 export const SCALE_COUNT = SCALES.length
+/** The scale of whole texts. */
+export const WHOLE_SCALE = SCALES.length - 1
+/** Pieces below this scale are sentences and groups of sentences. */
+export const LARGE_SCALE = 3
 /** A scale is omitted if the whole text is hardly longer than its pieces. */
 const LEAST_SURPLUS = 1.3
 
@@ -154,7 +161,7 @@ function paragraphsOf(units: readonly Unit[]): Piece[] {
   const starts = units.flatMap(({ opens }, at) => (at === 0 || opens ? [at] : []))
   if (starts.length < 2 || starts.length > MOST_PARAGRAPHS) return []
   return starts
-    .map((from, at) => ({ from, to: starts[at + 1] ?? units.length, scale: SCALES.length - 1 }))
+    .map((from, at) => ({ from, to: starts[at + 1] ?? units.length, scale: WHOLE_SCALE }))
     .filter(({ from, to }) => units[to - 1]!.to - units[from]!.from <= PARAGRAPH_WORDS)
 }
 
@@ -165,7 +172,7 @@ export function piecesOf(units: readonly Unit[]): Piece[] {
   const total = units[last - 1]!.to
   const pieces: Piece[] = []
   for (const [scale, { words, step }] of SCALES.entries()) {
-    const isLargest = scale === SCALES.length - 1
+    const isLargest = scale === WHOLE_SCALE
     if (isLargest && total <= words) pieces.push({ from: 0, to: last, scale })
     else if (last > 1 && (isLargest || total > words * LEAST_SURPLUS)) {
       for (let from = 0; from < last; ) {

@@ -31,6 +31,14 @@ test('a text with more pieces needs a higher logit for the same risk', () => {
   )
 })
 
+test('the pieces of a short text cost nothing', () => {
+  const { riskScore } = trainedClassifier()
+  for (const from of TEXT_SOURCES) {
+    expect(riskScore(5, 12, from)).toBe(riskScore(5, 1, from))
+    expect(riskScore(5, 48, from)).toBeLessThan(riskScore(5, 12, from))
+  }
+})
+
 test('weights for other features are rejected', () => {
   const [network] = WEIGHTS.networks
   expect(() => classifierOf({ ...WEIGHTS, networks: [{ ...network!, hidden: network!.hidden + 1 }] })).toThrow(
