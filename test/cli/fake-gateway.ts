@@ -656,6 +656,8 @@ const DEFAULTS: Record<string, Script> = {
       : flatError(401, 'Invalid API key', 'The API key is not valid.')(request, response),
   'GET /api/external/health': json(200, { success: true, status: 'healthy', timestamp: 'now', version: '1.1.0' }),
   'GET /livez': json(200, { status: 'ok' }),
+  'GET /metrics': (_, response) =>
+    void response.writeHead(200, { 'content-type': 'text/plain' }).end('process_start_time_seconds 1767225600\n'),
   'GET /readyz': json(200, {
     status: 'ready',
     checks: { store: true, migrations: true, accepting: true, evidence: true },
