@@ -54,7 +54,9 @@ describe('the command line', () => {
 
   test('health, OpenAPI, package and lock file have one version', async () => {
     const read = async (name: string) => JSON.parse(await readFile(join(project, name), 'utf8'))
-    const [{ version }, lock, api] = await Promise.all(['package.json', 'package-lock.json', 'docs/openapi.json'].map(read))
+    const [{ version }, lock, api] = await Promise.all(
+      ['package.json', 'package-lock.json', 'docs/openapi.json'].map(read),
+    )
     const daemon = serve()
     const health = await request(`${await daemon.url()}/api/external/health`)
     expect([INTERFACE_VERSION, lock.version, lock.packages[''].version, api.info.version]).toEqual(

@@ -33,13 +33,20 @@ test('init writes a file that the daemon starts with, and its two commands lead 
   expect(serve).toBe(`  aigw serve --config ${config}`)
   const daemon = runDaemon(['--config', config], { home })
   const url = await daemon.url()
-  const words = login.trim().split(' ').slice(1).map((word) => word.replace('http://127.0.0.1:0', url))
+  const words = login
+    .trim()
+    .split(' ')
+    .slice(1)
+    .map((word) => word.replace('http://127.0.0.1:0', url))
   expect(await aigw(words)).toMatchObject({ exitCode: 0 })
 
   const chat = await aigw(['chat', 'hi'])
   expect([chat.exitCode, chat.stdout]).toEqual([0, expect.stringMatching(/\S/)])
   expect(chat.stderr).toContain('note: using local/extract')
-  expect(JSON.parse((await aigw(['status', '-o', 'json'])).stdout)).toMatchObject({ status: 'ready', providers: ['local'] })
+  expect(JSON.parse((await aigw(['status', '-o', 'json'])).stdout)).toMatchObject({
+    status: 'ready',
+    providers: ['local'],
+  })
   const doctor = await aigw(['doctor', '--config', config, '-o', 'json'])
   const rows: { check: string; status: string }[] = JSON.parse(doctor.stdout)
   expect(rows.filter(({ status }) => status === 'fail')).toEqual([])

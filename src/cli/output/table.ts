@@ -19,7 +19,10 @@ type TableOptions = { columns: Column[]; headers: boolean; width: number; painte
  * Formats a list as aligned columns for a terminal of `width` cells. The flexible column gets the remaining width. If
  * the columns do not fit, formats each row as a card.
  */
-export async function toTable(rows: object[], { columns, headers, width, painter, now }: TableOptions): Promise<string> {
+export async function toTable(
+  rows: object[],
+  { columns, headers, width, painter, now }: TableOptions,
+): Promise<string> {
   const { default: Table } = await import('cli-table3')
   const titles = columns.map(titleOf)
   const cellsOf = (row: object, shown: Column[]) =>

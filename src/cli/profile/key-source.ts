@@ -61,7 +61,9 @@ export function keyHints({ key, profile }: Settings, env: Io['env']): string[] {
   const saved = key.overrides === true ? `, which overrides the key of profile '${profile}'` : ''
   const origin = `The key came from ${named}${saved}.`
   const without = key.from === '--api-key-file' ? 'omit --api-key-file' : `unset ${key.from}`
-  return key.overrides === true ? [origin, `Use the saved key:  ${without}`] : [origin, `Use another key:    ${without}, then aigw login`]
+  return key.overrides === true
+    ? [origin, `Use the saved key:  ${without}`]
+    : [origin, `Use another key:    ${without}, then aigw login`]
 }
 
 /** Like `findKey`, but throws an error with exit code 4 if there is no key. */

@@ -125,7 +125,10 @@ async function getNamed<Item extends { id: string }>(
 
 /** Returns the gateway's code for a missing resource: `API_KEY_NOT_FOUND` for an `API key`. */
 function notFoundCode(noun: string): CliCode {
-  const words = `${noun.replace(/^prompt shield /, '').toUpperCase().replaceAll(' ', '_')}_NOT_FOUND`
+  const words = `${noun
+    .replace(/^prompt shield /, '')
+    .toUpperCase()
+    .replaceAll(' ', '_')}_NOT_FOUND`
   return isErrorCode(words) ? words : 'NOT_FOUND'
 }
 

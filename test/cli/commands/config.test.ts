@@ -62,7 +62,9 @@ chat:
 
   test('unset removes a value; list shows the others', async () => {
     await aigw(['unset', 'retries'])
-    expect((await aigw(['list', '-o', 'tsv'])).stdout).toBe('key\tvalue\nprofiles.work.base_url\thttps://ai.example.com\n')
+    expect((await aigw(['list', '-o', 'tsv'])).stdout).toBe(
+      'key\tvalue\nprofiles.work.base_url\thttps://ai.example.com\n',
+    )
     expect((await aigw(['unset', 'retries'])).stderr).toContain('nothing was changed')
   })
 

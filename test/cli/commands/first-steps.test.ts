@@ -33,10 +33,14 @@ afterEach(async () => {
 })
 
 const aigw = (words: string[], options: CliOptions = {}) =>
-  runCli(words, { ...options, env: { XDG_CONFIG_HOME: home, AIGW_BASE_URL: gateway.url, NO_COLOR: '1', ...options.env } })
+  runCli(words, {
+    ...options,
+    env: { XDG_CONFIG_HOME: home, AIGW_BASE_URL: gateway.url, NO_COLOR: '1', ...options.env },
+  })
 const withKey = (words: string[], options: CliOptions = {}) =>
   aigw(words, { ...options, env: { AIGW_API_KEY: KEY, ...options.env } })
-const jsonError = async (words: string[]) => JSON.parse((await withKey([...words, '-o', 'json', '--retries', '0'])).stderr)
+const jsonError = async (words: string[]) =>
+  JSON.parse((await withKey([...words, '-o', 'json', '--retries', '0'])).stderr)
 
 describe('a rejected key', () => {
   const login = () => aigw(['login', '--with-token', '-P', 'work'], { stdin: KEY })
@@ -44,7 +48,10 @@ describe('a rejected key', () => {
 
   test('of AIGW_API_KEY is named, with the saved key that it overrides', async () => {
     await login()
-    const signedIn = await aigw(['login', '--with-token', '-P', 'work'], { stdin: KEY, env: { AIGW_API_KEY: 'sk-old' } })
+    const signedIn = await aigw(['login', '--with-token', '-P', 'work'], {
+      stdin: KEY,
+      env: { AIGW_API_KEY: 'sk-old' },
+    })
     expect(signedIn.stderr).toContain('note: AIGW_API_KEY is set and overrides the saved key')
     reject()
     const { exitCode, stderr } = await aigw(['whoami', '-P', 'work'], { env: { AIGW_API_KEY: 'sk-old' } })
@@ -104,7 +111,13 @@ test('whoami shows rights, models, limits and expiry', async () => {
 
 test('all models rate limited exits 7 with the time', async () => {
   const attempts = [{ model: 'a/b', status: 'failed', reason: 'rate_limit', latency_ms: 9 }]
-  const body = { success: false, error: 'All model attempts failed', message: 'All 1 failed', attempts, request_id: 'r' }
+  const body = {
+    success: false,
+    error: 'All model attempts failed',
+    message: 'All 1 failed',
+    attempts,
+    request_id: 'r',
+  }
   gateway.on(CHAT, json(429, body, { 'retry-after': '90' }))
   const clock = createFakeClock()
   const { exitCode, stderr } = await withKey(['chat', '-m', 'a/b', 'hi'], { io: { clock } })
@@ -146,7 +159,10 @@ describe('the code of an error', () => {
 describe('a wrong address or file', () => {
   test('a server that is no gateway says so, and does not look like a missing resource', async () => {
     const page = { 'content-type': 'text/html' }
-    gateway.on('GET /api/external/whoami', (_, response) => void response.writeHead(404, page).end('<h1>Not Found</h1>'))
+    gateway.on(
+      'GET /api/external/whoami',
+      (_, response) => void response.writeHead(404, page).end('<h1>Not Found</h1>'),
+    )
     const { exitCode, stderr } = await withKey(['whoami'])
     expect({ exitCode, stderr }).toEqual({
       exitCode: 1,

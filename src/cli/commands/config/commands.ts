@@ -19,7 +19,10 @@ const SOURCES = {
 const command = (name: string, description: string): Command =>
   new Command(name)
     .description(description)
-    .option('--gateway-file <path>', "the configuration file of a gateway instead of your own, e.g. /etc/aigw/aigw.yaml")
+    .option(
+      '--gateway-file <path>',
+      'the configuration file of a gateway instead of your own, e.g. /etc/aigw/aigw.yaml',
+    )
 
 export const commands = {
   get: (context: CliContext) =>
@@ -66,16 +69,15 @@ const open = async (context: CliContext, { gatewayFile }: Flags) => {
 }
 
 const asText = async (value: unknown): Promise<string> =>
-  typeof value === 'object' && value !== null
-    ? (await import('yaml')).stringify(value).trimEnd()
-    : String(value ?? '')
+  typeof value === 'object' && value !== null ? (await import('yaml')).stringify(value).trimEnd() : String(value ?? '')
 
 async function get(context: CliContext, key: string, flags: Flags): Promise<void> {
   const path = toPath(key)
   const { target, document } = await open(context, flags)
   const content: unknown = document.toJS()
   const value = path.reduce<unknown>(
-    (at, name) => (typeof at === 'object' && at !== null && Object.hasOwn(at, name) ? Reflect.get(at, name) : undefined),
+    (at, name) =>
+      typeof at === 'object' && at !== null && Object.hasOwn(at, name) ? Reflect.get(at, name) : undefined,
     content,
   )
   if (value === undefined) {

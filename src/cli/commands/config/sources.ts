@@ -64,7 +64,8 @@ export async function sourcesOf({ io, globals }: CliContext, key: string): Promi
     const ofProfile: [string, unknown] = [`${credentialsPath(io.env)} (profile '${profile}')`, stored]
     return ranked([...rows, ...inFiles(`profiles.${profile}.key_command`), ofProfile])
   }
-  if (/^chat\.(model|index|policy)$/.test(key)) return ranked([...inFiles(`profiles.${profile}.${key}`), ...inFiles(key)])
+  if (/^chat\.(model|index|policy)$/.test(key))
+    return ranked([...inFiles(`profiles.${profile}.${key}`), ...inFiles(key)])
   const { flag, name = '', env, fallback } = ORIGINS[key] ?? {}
   return ranked([
     ...(flag === undefined ? [] : [[name, globals[flag]] as [string, unknown]]),

@@ -30,5 +30,8 @@ export function findConfigFaults(path: string, { env, signal }: Pick<Io, 'env' |
 export async function assertConfig(draft: string, path: string, io: Pick<Io, 'env' | 'signal'>): Promise<void> {
   const faults = await findConfigFaults(draft, io)
   if (faults.length === 0) return
-  throw usageError(`the configuration would be invalid, so ${path} was not changed`, faults.map((fault) => fault.replaceAll(draft, path)))
+  throw usageError(
+    `the configuration would be invalid, so ${path} was not changed`,
+    faults.map((fault) => fault.replaceAll(draft, path)),
+  )
 }

@@ -1,8 +1,8 @@
 /** Prints completion scripts. */
 import { Argument, Command } from 'commander'
 import type { CliContext } from '../../context.ts'
-import { findCommand } from '../command-table.ts'
 import { printText } from '../../output/output.ts'
+import { findCommand } from '../command-table.ts'
 import { type CompletionNode, type NameKind, SHELLS, type Shell, toScript } from './scripts.ts'
 
 const INSTALL = `

@@ -47,7 +47,11 @@ async function runDoctor(context: CliContext, config: string | undefined): Promi
   }
   const failed = found.filter(({ status }) => status === 'fail').map(({ check }) => check)
   if (failed.length === 0) return
-  throw new CliError(EXIT.checkFailed, `${failed.length} of ${found.length} checks failed: ${[...new Set(failed)].join(', ')}`, {
-    code: 'CHECKS_FAILED',
-  })
+  throw new CliError(
+    EXIT.checkFailed,
+    `${failed.length} of ${found.length} checks failed: ${[...new Set(failed)].join(', ')}`,
+    {
+      code: 'CHECKS_FAILED',
+    },
+  )
 }

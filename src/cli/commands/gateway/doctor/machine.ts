@@ -136,6 +136,10 @@ async function hostFinding(host: string, resolveHost: ResolveHost): Promise<Find
   return resolveHost(host).then(
     () => ok('dns', host),
     (error: unknown) =>
-      fail('dns', `${host} cannot be resolved (${isErrno(error) ? error.code : error})`, 'check the name and /etc/resolv.conf'),
+      fail(
+        'dns',
+        `${host} cannot be resolved (${isErrno(error) ? error.code : error})`,
+        'check the name and /etc/resolv.conf',
+      ),
   )
 }

@@ -71,7 +71,9 @@ function clockFinding(date: string | undefined, now: number): Finding[] {
 }
 
 async function readiness(api: Api): Promise<Finding[]> {
-  const body = parseBody(await api.read(await api.open({ method: 'GET', path: '/readyz', anonymous: true, retries: 0 })))
+  const body = parseBody(
+    await api.read(await api.open({ method: 'GET', path: '/readyz', anonymous: true, retries: 0 })),
+  )
   const passes = (name: string) => findAtPath(body, `checks.${name}`) === true
   const lost = findAtPath(body, 'lost_history')
   return [
@@ -81,7 +83,9 @@ async function readiness(api: Api): Promise<Finding[]> {
     passes('migrations')
       ? ok('migrations', 'complete')
       : fail('migrations', 'the schema does not match this version', 'restart the gateway, or install its version'),
-    passes('accepting') ? ok('requests', 'accepted') : warn('requests', 'the gateway is shutting down', 'wait or start it'),
+    passes('accepting')
+      ? ok('requests', 'accepted')
+      : warn('requests', 'the gateway is shutting down', 'wait or start it'),
     passes('evidence') || !Array.isArray(lost)
       ? ok('evidence', 'complete')
       : fail('evidence', `a part is lost: ${lost.join(', ')}`, 'aigw audit losses'),
@@ -114,7 +118,8 @@ async function checkModels(api: Api): Promise<Finding> {
   const { body } = await api.send<Models>({ method: 'GET', path: 'models' })
   const names = [...new Set(body.models.map(({ provider }) => provider))]
   const detail = `${body.models.length} models of ${names.join(', ')}`
-  if (body.models.length === 0) return fail('providers', 'this key may use no model', 'aigw keys update KEY --model MODEL')
+  if (body.models.length === 0)
+    return fail('providers', 'this key may use no model', 'aigw keys update KEY --model MODEL')
   if (names.every((name) => name === 'local')) {
     return warn('providers', `${detail}; no provider is configured`, 'aigw init, or docs/how-to/add-a-provider.md')
   }

@@ -10,8 +10,8 @@ import { columns } from '../../../output/formats.ts'
 import { systemUnit } from '../../service/unit.ts'
 import { findConfigFaults } from '../check-config.ts'
 import { defaultDataDir } from '../doctor/machine.ts'
-import { askAnswers } from './questions.ts'
 import { type Answers, DEFAULT_LISTEN, type Plan, type PlannedFile, planFiles } from './plan.ts'
+import { askAnswers } from './questions.ts'
 
 const SECRET_BYTES = 16_384
 
@@ -40,7 +40,10 @@ export function toCommand(context: CliContext): Command {
       'Write the configuration of a new gateway on this machine, and print the next two commands.\n' +
         'Asks on a terminal if no flag is given. Secrets go to files of their own that only you can read.',
     )
-    .option('--config <file>', 'the file to write; default /etc/aigw/aigw.yaml for root, otherwise ~/.config/aigw/aigw.yaml')
+    .option(
+      '--config <file>',
+      'the file to write; default /etc/aigw/aigw.yaml for root, otherwise ~/.config/aigw/aigw.yaml',
+    )
     .option('--provider <name>', 'provider of models, such as openai, anthropic or ollama')
     .option('--provider-url <url>', 'address of the provider, if it is not well known')
     .option('--provider-key-file <path>', "read the provider's key from a file, '-' for stdin")
@@ -78,14 +81,20 @@ async function init(context: CliContext, flags: InitFlags): Promise<void> {
     await context.note(`Created ${path}${isSecret ? ' (only you can read it)' : ''}`)
   }
   const { next } = plan
-  const row = { config: plan.config.path, secrets: plan.secrets.map(({ path }) => path), unit: plan.unit?.path ?? null, next }
+  const row = {
+    config: plan.config.path,
+    secrets: plan.secrets.map(({ path }) => path),
+    unit: plan.unit?.path ?? null,
+    next,
+  }
   await output.textOrOne(`Next:\n${next.map((command) => `  ${command}\n`).join('')}`, row, VIEW)
 }
 
 async function toAnswers(context: CliContext, flags: InitFlags): Promise<Answers> {
   const { io } = context
   const isRoot = process.getuid?.() === 0
-  const asks = mayPrompt(await context.settings(), io) && Object.keys(flags).every((name) => ['config', 'force'].includes(name))
+  const asks =
+    mayPrompt(await context.settings(), io) && Object.keys(flags).every((name) => ['config', 'force'].includes(name))
   const given: Given = asks ? await askAnswers(io) : await fromFlags(context, flags)
   const folder = isRoot ? '/etc/aigw' : join(ownFolder(io.env), 'aigw')
   const systemd = given.systemd === true || flags.unitFile !== undefined
@@ -138,7 +147,10 @@ async function assertNew(path: string): Promise<void> {
   if ((await stat(path).catch(() => undefined)) === undefined) return
   throw new CliError(EXIT.conflict, `${path} already exists`, {
     code: 'EXISTS',
-    hints: ['Replace it:        aigw init --force', `Change one value:  aigw config set KEY VALUE --gateway-file ${path}`],
+    hints: [
+      'Replace it:        aigw init --force',
+      `Change one value:  aigw config set KEY VALUE --gateway-file ${path}`,
+    ],
   })
 }
 
@@ -151,7 +163,8 @@ async function writePlan(plan: Plan, io: CliContext['io']): Promise<void> {
   const drafts = plan.secrets.map((file) => ({ ...file, path: `${file.path}.${process.pid}.new` }))
   // The check reads the drafts of the secrets, so an existing secret stays until the check has passed.
   const text = plan.secrets.reduce(
-    (config, { path }) => config.replaceAll(path.slice(dirname(path).length + 1), (name) => `${name}.${process.pid}.new`),
+    (config, { path }) =>
+      config.replaceAll(path.slice(dirname(path).length + 1), (name) => `${name}.${process.pid}.new`),
     draft.text,
   )
   const [folder] = plan.secrets.map(({ path }) => dirname(path))
@@ -161,7 +174,10 @@ async function writePlan(plan: Plan, io: CliContext['io']): Promise<void> {
     const env = folder === undefined ? io.env : { ...io.env, CREDENTIALS_DIRECTORY: folder }
     const faults = await findConfigFaults(draft.path, { env, signal: io.signal })
     if (faults.length > 0) {
-      throw usageError('the configuration would be invalid; nothing was written', faults.map((fault) => fault.replaceAll(draft.path, plan.config.path)))
+      throw usageError(
+        'the configuration would be invalid; nothing was written',
+        faults.map((fault) => fault.replaceAll(draft.path, plan.config.path)),
+      )
     }
     for (const [at, { path }] of drafts.entries()) await rename(path, plan.secrets[at]?.path ?? path)
     await rm(draft.path)

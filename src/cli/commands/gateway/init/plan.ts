@@ -40,7 +40,10 @@ export const DEFAULT_LISTEN = '127.0.0.1:8787'
  * Plans the files. Secrets are files of their own: the daemon reads them through systemd's credentials, or by their
  * path. `unitText` is the unit of this installation.
  */
-export function planFiles(answers: Answers, { unitText, adminKeyDir }: { unitText: string; adminKeyDir: string }): Plan {
+export function planFiles(
+  answers: Answers,
+  { unitText, adminKeyDir }: { unitText: string; adminKeyDir: string },
+): Plan {
   const { config, provider, providerUrl, providerKey, listen, dataDir, databaseUrl, unit, isRoot } = answers
   const folder = join(dirname(config), 'secrets')
   // The system's unit runs as a user that cannot read root's files. A unit of the user's own manager can.
@@ -70,7 +73,12 @@ export function planFiles(answers: Answers, { unitText, adminKeyDir }: { unitTex
     unit:
       unit === undefined
         ? undefined
-        : { path: unit, text: withCredentials(unitText, isCredential ? credentials : []), mode: PUBLIC, isSecret: false },
+        : {
+            path: unit,
+            text: withCredentials(unitText, isCredential ? credentials : []),
+            mode: PUBLIC,
+            isSecret: false,
+          },
     next: [
       unit === undefined
         ? `aigw serve --config ${toShellWord(config)}`
