@@ -85,6 +85,10 @@ chat:
     expect((await stat(`${file}.edited`)).mode & 0o777).toBe(0o600)
   })
 
+  test('edit without a terminal starts no editor by itself', async () => {
+    expect(await aigw(['edit'])).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('EDITOR') })
+  })
+
   test('repairs a file that no other command accepts', async () => {
     await writeFile(file, 'retries: many\n')
     expect((await runCli(['profiles', 'list'], { env: { XDG_CONFIG_HOME: home } })).exitCode).toBe(2)

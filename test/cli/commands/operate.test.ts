@@ -76,6 +76,18 @@ describe('aigw chat without a model', () => {
 
 describe('aigw status', () => {
   test('shows checks, providers and, with the operator key, the start', async () => {
+    const lines = [
+      'process_start_time_seconds 1767225600',
+      'aigw_requests_running 4',
+      'aigw_webhook_queue_depth{state="due"} 2',
+      'aigw_webhook_queue_depth{state="waiting"} 3',
+      'aigw_store_bytes 5242880',
+      'process_resident_memory_bytes 1.048576e+08',
+    ]
+    gateway.on(
+      'GET /metrics',
+      (_, response) => void response.writeHead(200, { 'content-type': 'text/plain' }).end(lines.join('\n')),
+    )
     const { stdout } = await aigw(['status', '-o', 'json'])
     expect(JSON.parse(stdout)).toMatchObject({
       status: 'ready',
@@ -83,6 +95,7 @@ describe('aigw status', () => {
       version: '1.1.0',
       started_at: '2026-01-01T00:00:00.000Z',
       providers: ['local', 'openai', 'mistral'],
+      ...{ requests_running: 4, webhook_queue: 5, store_mib: 5, memory_mib: 100 },
     })
   })
 

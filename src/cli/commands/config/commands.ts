@@ -164,6 +164,9 @@ async function list(context: CliContext, flags: Flags): Promise<void> {
 
 async function edit(context: CliContext, { gatewayFile }: Flags): Promise<void> {
   const { io } = context
+  if (io.stdin.isTTY !== true && !io.env.VISUAL && !io.env.EDITOR) {
+    throw usageError('without a terminal, name an editor in EDITOR', ['In scripts:  aigw config set KEY VALUE'])
+  }
   const target = openTarget(context, gatewayFile)
   const before = await target.read()
   const { editText } = await import('../../input/editor.ts')

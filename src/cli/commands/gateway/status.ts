@@ -13,19 +13,20 @@ const VIEW = {
     { STATUS: 'status', ADDRESS: 'base_url', VERSION: 'version', STARTED: 'started_at' },
     { STORE: 'checks.store', MIGRATIONS: 'checks.migrations', ACCEPTING: 'checks.accepting' },
     { EVIDENCE: 'checks.evidence', 'LOST HISTORY': 'lost_history', PROVIDERS: 'providers', MODELS: 'models' },
+    { 'REQUESTS NOW': 'requests_running', 'WEBHOOK QUEUE': 'webhook_queue', 'STORE (MIB)': 'store_mib' },
     { 'MEMORY (MIB)': 'memory_mib' },
   ),
   idPath: 'base_url',
   members: [
     ...['status', 'base_url', 'version', 'started_at', 'checks', 'lost_history', 'providers', 'models'],
-    'memory_mib',
+    ...['requests_running', 'webhook_queue', 'store_mib', 'memory_mib'],
   ],
 }
 
 export function toCommand(context: CliContext): Command {
   return new Command('status')
     .description(
-      'Show the state of a gateway: version, checks, providers, and with the operator key its uptime and memory.\n' +
+      'Show the state of a gateway: version, checks, providers, and with the operator key its load, store and memory.\n' +
         'Exit 10 if it does not serve requests.',
     )
     .action(() => showStatus(context))
@@ -42,7 +43,10 @@ async function showStatus(context: CliContext): Promise<void> {
   const [models, metrics] = hasKey ? await Promise.all([usable(context), readMetrics(api)]) : [undefined, undefined]
   const status = findAtPath(ready, 'status')
   const started = metrics?.get('process_start_time_seconds')
-  const memory = metrics?.get('process_resident_memory_bytes')
+  const mib = (name: string) => {
+    const bytes = metrics?.get(name)
+    return bytes === undefined ? null : Math.round(bytes / 1024 ** 2)
+  }
   await output.one(
     {
       status,
@@ -53,7 +57,10 @@ async function showStatus(context: CliContext): Promise<void> {
       lost_history: findAtPath(ready, 'lost_history') ?? [],
       providers: models === undefined ? null : [...new Set(models.map(({ provider }) => provider))],
       models: models?.length ?? null,
-      memory_mib: memory === undefined ? null : Math.round(memory / 1024 ** 2),
+      requests_running: metrics?.get('aigw_requests_running') ?? null,
+      webhook_queue: metrics?.get('aigw_webhook_queue_depth') ?? null,
+      store_mib: mib('aigw_store_bytes'),
+      memory_mib: mib('process_resident_memory_bytes'),
     },
     VIEW,
   )
@@ -71,15 +78,15 @@ const probe = async (api: Api, path: string): Promise<unknown> =>
 
 const usable = async (context: CliContext) => (await fetchModels(context)).models
 
-/** Returns the values of metrics without labels. Only the operator key may read metrics. */
+/** Returns the metrics, summed over their labels. Only the operator key may read metrics. */
 async function readMetrics(api: Api): Promise<Map<string, number> | undefined> {
   const answer = await api.open({ method: 'GET', path: '/metrics' })
   const text = (await api.read(answer)).toString()
   if (answer.status !== 200) return undefined
-  return new Map(
-    text.split('\n').flatMap((line) => {
-      const [, name, value] = /^([a-z_:]+) ([0-9.e+-]+)$/i.exec(line) ?? []
-      return name === undefined ? [] : [[name, Number(value)] as const]
-    }),
-  )
+  const sums = new Map<string, number>()
+  for (const line of text.split('\n')) {
+    const [, name, value] = /^([a-z_]+)(?:\{[^}]*\})? ([0-9.e+-]+)$/i.exec(line) ?? []
+    if (name !== undefined) sums.set(name, (sums.get(name) ?? 0) + Number(value))
+  }
+  return sums
 }

@@ -2,7 +2,6 @@
 import { Argument, Command } from 'commander'
 import type { CliContext } from '../../context.ts'
 import { printText } from '../../output/output.ts'
-import { findCommand } from '../command-table.ts'
 import { type CompletionNode, type NameKind, SHELLS, type Shell, toScript } from './scripts.ts'
 
 const INSTALL = `
@@ -32,8 +31,19 @@ const ARGUMENTS: Record<string, [argument: string, names: NameKind]> = {
   profiles: ['name', 'profiles'],
 }
 
+/** The plural of a noun that the user may have typed in the singular. */
+const PLURALS: Record<string, string> = {
+  model: 'models',
+  index: 'indexes',
+  group: 'groups',
+  policy: 'policies',
+  profile: 'profiles',
+  key: 'keys',
+}
+const nounOf = (word = ''): string => PLURALS[word] ?? word
+
 function namesOfArgument([word]: string[], argument: string): NameKind | undefined {
-  const [expected, names] = ARGUMENTS[findCommand(word)?.name ?? ''] ?? []
+  const [expected, names] = ARGUMENTS[nounOf(word)] ?? []
   return expected === argument ? names : undefined
 }
 
@@ -50,7 +60,7 @@ const FLAGS: Record<string, NameKind> = {
 const WITH_NAMES: ReadonlySet<string> = new Set(['chat', 'keys', 'policies', 'indexes'])
 
 const namesOfFlag = (word: string | undefined, flag: string | undefined): NameKind | undefined =>
-  flag === '--profile' || WITH_NAMES.has(findCommand(word)?.name ?? '') ? FLAGS[flag ?? ''] : undefined
+  flag === '--profile' || WITH_NAMES.has(nounOf(word)) ? FLAGS[flag ?? ''] : undefined
 
 /** Flattens the command tree into nodes, one for every name and alias. Each node lists its possible next words. */
 function toNodes(command: Command, path: string[]): CompletionNode[] {
