@@ -19,7 +19,11 @@ const bundle = await rolldown({
   platform: 'node',
   // Native modules cannot be bundled. The other packages in this list are loaded on demand and may read files of their
   // own package.
-  external: ['sqlite3', 'sqlite-vec', 'pg', 'unpdf', 'mammoth', '@e965/xlsx', 'onnxruntime-node'],
+  external: [
+    ...['sqlite3', 'sqlite-vec', 'pg', 'unpdf', 'mammoth', '@e965/xlsx', 'onnxruntime-node'],
+    // prom-client needs the API at every start, so the API is bundled.
+    /^@opentelemetry\/(?!api$)/,
+  ],
   logLevel: 'warn',
 })
 await bundle.write({

@@ -92,6 +92,9 @@ export type GatewayOptions = {
   /** The prompt shield's own model. `program` replaces the program of its thread. */
   shieldModel?: Config['shieldModel'] & { program?: URL }
   evidence?: Partial<Config['evidence']>
+  metrics?: Config['metrics']
+  telemetry?: Config['telemetry']
+  logRequests?: boolean
   /** By default webhooks may be delivered to loopback addresses, where the tests' receivers listen. */
   webhooks?: Config['webhooks']
   masterKey?: string
@@ -283,7 +286,9 @@ function testConfig(place: Place, bootstrapKey: string, upstream: Upstream, opti
     nextMasterKey: options.nextMasterKey,
     webhooks: options.webhooks ?? { allowPrivate: true },
     providers: [...(options.providers ?? []), upstreamProvider('test', upstream.url)],
-    log: { level: 'silent' },
+    log: { level: 'silent', requests: options.logRequests ?? false },
+    ...(options.metrics && { metrics: options.metrics }),
+    ...(options.telemetry && { telemetry: options.telemetry }),
     drainTimeoutMs: options.drainTimeoutMs ?? 1000,
     licenses: licensePools(options.licenses),
     trustedProxies: options.trustedProxies,

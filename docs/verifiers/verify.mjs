@@ -12,66 +12,6 @@ import { createHash, createPublicKey, hash, verify } from 'node:crypto'
 import { isUtf8 } from 'node:buffer'
 import { createReadStream } from 'node:fs'
 import { readFile, readdir, realpath } from 'node:fs/promises'
-// src/cli/errors.ts
-/** Failures of the command line, their exit codes and their messages. */
-/** The exit codes of all commands (docs/cli.md, Errors and exit codes). */
-const EXIT = {
-  ok: 0,
-  error: 1,
-  usage: 2,
-  notFound: 3,
-  auth: 4,
-  forbidden: 5,
-  conflict: 6,
-  rateLimited: 7,
-  upstream: 8,
-  unreachable: 9,
-  checkFailed: 10,
-  ownKeys: 11,
-  interrupted: 130,
-  closedPipe: 141,
-  terminated: 143,
-}
-/** A failure that is reported to the user. */
-var CliError = class extends Error {
-  name = 'CliError'
-  exitCode
-  code
-  hints
-  httpStatus
-  requestId
-  retryable
-  retryAfterSeconds
-  answer
-  constructor(exitCode, message, options = {}) {
-    super(message, options)
-    this.exitCode = exitCode
-    this.code = options.code ?? 'CLI_ERROR'
-    this.hints = options.hints ?? []
-    this.httpStatus = options.httpStatus
-    this.requestId = options.requestId
-    this.retryable = options.retryable ?? false
-    this.retryAfterSeconds = options.retryAfterSeconds
-    this.answer = options.answer
-  }
-}
-/** Returns the error for a mistake in the command line or the configuration. Its exit code is 2. */
-const usageError = (message, hints = []) =>
-  new CliError(EXIT.usage, message, {
-    code: 'USAGE',
-    hints,
-  })
-/** Returns the reason for a failed file operation in words, such as `permission denied`. */
-const reasonOf = (error) => {
-  const text = error instanceof Error ? error.message : String(error)
-  return /^[A-Z0-9_]+: ([^,]+)/.exec(text)?.[1] ?? text
-}
-/** Returns the error for a named file that cannot be read. Its exit code is 2. */
-const unreadable = (path, error) => usageError(`cannot read ${path} (${reasonOf(error)})`)
-/** A handler for `catch` that throws the error of `unreadable`. */
-const failedToRead = (path) => (error) => {
-  throw unreadable(path, error)
-}
 // src/shared/evidence/entry.ts
 /** The value of `prevHash` for a chain's first entry. */
 const GENESIS_HASH = '0'.repeat(64)
@@ -231,6 +171,129 @@ function keyObjectOf(key) {
   })
   keyObjects.set(key, made)
   return made
+}
+// src/shared/evidence/export-statement.ts
+const STATEMENT = ['version', 'signed_at', 'tenant_id', 'manifest_sha256', 'chains']
+const COUNTS = ['entries', 'size', 'expunged', 'checkpoints']
+const DIGESTS = ['expunged_sha256', 'checkpoints_sha256']
+const isStatement = (json) =>
+  (hasOnly(json, STATEMENT) || (hasOnly(json, [...STATEMENT, 'losses']) && isLosses(json.losses))) &&
+  json.version === 1 &&
+  typeof json.signed_at === 'string' &&
+  typeof json.tenant_id === 'string' &&
+  isHash(json.manifest_sha256) &&
+  Array.isArray(json.chains) &&
+  json.chains.every(isStatedChain)
+const isStatedChain = (json) =>
+  hasOnly(json, ['chain', ...COUNTS, ...DIGESTS]) &&
+  typeof json.chain === 'string' &&
+  COUNTS.every((name) => isCount(json[name])) &&
+  DIGESTS.every((name) => isHash(json[name]))
+const isLosses = (json) => Array.isArray(json) && json.length > 0 && json.every(isLoss)
+const isLoss = (json) =>
+  hasOnly(json, ['chain', 'cause', 'found_at', 'acknowledged_at', 'successor']) &&
+  [json.chain, json.cause, json.found_at].every((value) => typeof value === 'string') &&
+  [json.acknowledged_at, json.successor].every((value) => value === null || typeof value === 'string')
+/** Returns a sentence for each log that has lost history, for the reader of an export. */
+const lossesIn = ({ chains, losses = [] }) =>
+  losses.map(({ chain, cause, acknowledged_at: acknowledged, successor }) => {
+    const size = chains.find((stated) => stated.chain === chain)?.size ?? 0
+    return `the log ${chain} has lost history (${cause}, ${acknowledged === null ? 'not acknowledged' : `acknowledged at ${acknowledged}`}); the export contains ${size} of its entries${successor === null ? '' : `; it continues in ${successor}`}`
+  })
+/** Counts lines, and computes the SHA-256 over them. Each line ends with a newline. */
+var LineDigest = class {
+  count = 0
+  #hash = createHash('sha256')
+  add(line) {
+    this.count += 1
+    this.#hash.update(`${line}\n`)
+  }
+  /** Returns the digest of all lines in hex. Call this method only once. */
+  end() {
+    return this.#hash.digest('hex')
+  }
+}
+/** Counts the expunged entries and the checkpoints of one chain, as a statement contains them. */
+var ChainCounts = class {
+  #expunged = new LineDigest()
+  #checkpoints = new LineDigest()
+  /** Call this method for each expunged entry, in the order of the chain. */
+  addExpunged(seq) {
+    this.#expunged.add(String(seq))
+  }
+  /** Call this method for each checkpoint of fewer entries than the export has, in ascending order. Root in base64. */
+  addCheckpoint(size, root) {
+    this.#checkpoints.add(`${size} ${root}`)
+  }
+  /** Call this method only once, after all entries and checkpoints. */
+  end() {
+    return {
+      expunged: this.#expunged.count,
+      expunged_sha256: this.#expunged.end(),
+      checkpoints: this.#checkpoints.count,
+      checkpoints_sha256: this.#checkpoints.end(),
+    }
+  }
+}
+// src/cli/errors.ts
+/** Failures of the command line, their exit codes and their messages. */
+/** The exit codes of all commands (docs/cli.md, Errors and exit codes). */
+const EXIT = {
+  ok: 0,
+  error: 1,
+  usage: 2,
+  notFound: 3,
+  auth: 4,
+  forbidden: 5,
+  conflict: 6,
+  rateLimited: 7,
+  upstream: 8,
+  unreachable: 9,
+  checkFailed: 10,
+  ownKeys: 11,
+  interrupted: 130,
+  closedPipe: 141,
+  terminated: 143,
+}
+/** A failure that is reported to the user. */
+var CliError = class extends Error {
+  name = 'CliError'
+  exitCode
+  code
+  hints
+  httpStatus
+  requestId
+  retryable
+  retryAfterSeconds
+  answer
+  constructor(exitCode, message, options = {}) {
+    super(message, options)
+    this.exitCode = exitCode
+    this.code = options.code ?? 'CLI_ERROR'
+    this.hints = options.hints ?? []
+    this.httpStatus = options.httpStatus
+    this.requestId = options.requestId
+    this.retryable = options.retryable ?? false
+    this.retryAfterSeconds = options.retryAfterSeconds
+    this.answer = options.answer
+  }
+}
+/** Returns the error for a mistake in the command line or the configuration. Its exit code is 2. */
+const usageError = (message, hints = []) =>
+  new CliError(EXIT.usage, message, {
+    code: 'USAGE',
+    hints,
+  })
+/** Returns the reason for a failed file operation in words, such as `permission denied`. */
+const reasonOf = (error) => {
+  const text = error instanceof Error ? error.message : String(error)
+  return /^[A-Z0-9_]+: ([^,]+)/.exec(text)?.[1] ?? text
+}
+/** Returns the error for a named file that cannot be read. Its exit code is 2. */
+const unreadable = (path, error) => usageError(`cannot read ${path} (${reasonOf(error)})`)
+/** A handler for `catch` that throws the error of `unreadable`. */
+const failedToRead = (path) => (error) => {
+  throw unreadable(path, error)
 }
 const nodeInput = Buffer.alloc(65, 1)
 /**
@@ -737,58 +800,6 @@ const exportRoot = (chains) => {
  * which contains the hash of the manifest.
  */
 const exportOrigin = (name, statementSha256) => `${name}/exports/${statementSha256}`
-// src/shared/evidence/export-statement.ts
-const STATEMENT = ['version', 'signed_at', 'tenant_id', 'manifest_sha256', 'chains']
-const COUNTS = ['entries', 'size', 'expunged', 'checkpoints']
-const DIGESTS = ['expunged_sha256', 'checkpoints_sha256']
-const isStatement = (json) =>
-  hasOnly(json, STATEMENT) &&
-  json.version === 1 &&
-  typeof json.signed_at === 'string' &&
-  typeof json.tenant_id === 'string' &&
-  isHash(json.manifest_sha256) &&
-  Array.isArray(json.chains) &&
-  json.chains.every(isStatedChain)
-const isStatedChain = (json) =>
-  hasOnly(json, ['chain', ...COUNTS, ...DIGESTS]) &&
-  typeof json.chain === 'string' &&
-  COUNTS.every((name) => isCount(json[name])) &&
-  DIGESTS.every((name) => isHash(json[name]))
-/** Counts lines, and computes the SHA-256 over them. Each line ends with a newline. */
-var LineDigest = class {
-  count = 0
-  #hash = createHash('sha256')
-  add(line) {
-    this.count += 1
-    this.#hash.update(`${line}\n`)
-  }
-  /** Returns the digest of all lines in hex. Call this method only once. */
-  end() {
-    return this.#hash.digest('hex')
-  }
-}
-/** Counts the expunged entries and the checkpoints of one chain, as a statement contains them. */
-var ChainCounts = class {
-  #expunged = new LineDigest()
-  #checkpoints = new LineDigest()
-  /** Call this method for each expunged entry, in the order of the chain. */
-  addExpunged(seq) {
-    this.#expunged.add(String(seq))
-  }
-  /** Call this method for each checkpoint of fewer entries than the export has, in ascending order. Root in base64. */
-  addCheckpoint(size, root) {
-    this.#checkpoints.add(`${size} ${root}`)
-  }
-  /** Call this method only once, after all entries and checkpoints. */
-  end() {
-    return {
-      expunged: this.#expunged.count,
-      expunged_sha256: this.#expunged.end(),
-      checkpoints: this.#checkpoints.count,
-      checkpoints_sha256: this.#checkpoints.end(),
-    }
-  }
-}
 // src/shared/evidence/csv.ts
 /** Characters that start a formula in a spreadsheet. */
 const FORMULA = /^[=+\-@\t\r]/
@@ -1754,13 +1765,16 @@ async function checkExport(folder, { keys: given, policy }, report) {
   report('row count', `${manifest.rowCount}`)
   report('data.csv', 'the same as data.ndjson')
   report('counts', countsIn(statement))
+  for (const loss of lossesIn(statement)) say(`note  ${loss}`)
   if (witnessing) report('cosignatures', witnessing.coverage(heads))
   return trusted.from
 }
 /** Returns the gateway's counts in words. Entries that were written during the export are not in it. */
-function countsIn({ chains }) {
+function countsIn({ chains, losses = [] }) {
   const expunged = chains.reduce((sum, chain) => sum + chain.expunged, 0)
-  const later = chains.reduce((sum, { entries, size }) => sum + Math.max(0, entries - size), 0)
+  const later = chains
+    .filter(({ chain }) => !losses.some((loss) => loss.chain === chain))
+    .reduce((sum, { entries, size }) => sum + Math.max(0, entries - size), 0)
   return `as the gateway stated: ${expunged} payloads expunged${later === 0 ? '' : `; the log had ${later} later entries, which the export does not contain`}`
 }
 async function main(args) {

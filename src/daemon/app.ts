@@ -13,19 +13,26 @@ import { migrateDatabase } from './platform/db/migrate.ts'
 import { createStoreCheck } from './platform/db/store-check.ts'
 import { BodyMemory, defaultBodyMemory } from './platform/http/body-memory.ts'
 import { createCors } from './platform/http/cors.ts'
+import { createRequestLog } from './platform/http/request-log.ts'
+import type { RequestObserver } from './platform/http/request-observer.ts'
 import type { Route } from './platform/http/route.ts'
 import { type ConnectionLimits, createHttp } from './platform/http/server.ts'
 import { systemRoutes } from './platform/http/system-routes.ts'
 import { type Cron, startSchedule } from './platform/jobs/schedule.ts'
 import type { Log } from './platform/log.ts'
+import { createModelLabels } from './platform/metrics/model-labels.ts'
 import { createMetrics } from './platform/metrics/registry.ts'
+import { createRequestMetrics } from './platform/metrics/request-metrics.ts'
 import { metricsRoutes } from './platform/metrics/routes.ts'
+import { surfaceOf } from './platform/metrics/surface.ts'
+import { createSystemMetrics } from './platform/metrics/system-metrics.ts'
 import { openNames } from './platform/network/names.ts'
 import { openMasterKey } from './platform/secrets/master-key.ts'
 import { createRotation } from './platform/secrets/rotation.ts'
+import { openTelemetry } from './platform/telemetry/telemetry.ts'
 import { openRecords } from './records/room.ts'
 import { knownPolicies, knownShieldPolicies, openSafety } from './safety/room.ts'
-import { openWebhooks } from './webhooks/room.ts'
+import { openCheckedTargets, openWebhooks } from './webhooks/room.ts'
 
 /** A running daemon. */
 export type App = {
@@ -100,7 +107,11 @@ export async function startApp(
 
     const models = open(openModels(config, { clock, log, resolve: names.ofOperator }))
     const { providers } = models
-    const records = open(await openRecords(config, { db, masterKey, clock, log, metrics, resolve: names.ofOperator }))
+    const modelLabels = createModelLabels(() => providers.describe())
+    createSystemMetrics([metrics], { db, http, sockets: providers.sockets })
+    const witnessTargets = openCheckedTargets(config.webhooks ?? {}, { http, names })
+    const ofRecords = { db, masterKey, clock, log, metrics, resolve: names.ofOperator, witnessTargets }
+    const records = open(await openRecords(config, ofRecords))
     const { ledger, signingKeys, receipts, announceEvents: onEvents } = records
     const metering = open(openMetering(config, { db, ledger, clock, log, onEvents }))
     const { limiter, billing, prices, requireFreeLicense } = metering
@@ -139,6 +150,8 @@ export async function startApp(
       masterKey,
       clock,
       log,
+      metrics,
+      modelLabels,
     }
     const gateway = open(openGateway(config, ofChats))
     const columns = [records, webhooks, gateway].flatMap(({ sealedColumns }) => sealedColumns)
@@ -149,6 +162,7 @@ export async function startApp(
         clock,
         checkStore: createStoreCheck({ db, clock, isWritable: ledger.isWritable }),
         isDraining: http.isDraining,
+        secrets: rotation.health,
         lostHistory: records.lostHistory,
         allRoutes: () => routes,
       }),
@@ -160,7 +174,26 @@ export async function startApp(
     const { listen } = config
     const { modelRequestsPerTenant } = gateway
     const cors = config.cors && createCors(config.cors)
-    const ofServer = { authenticate, limiter, clock, log, listen, limits, bodies, modelRequestsPerTenant, cors }
+    const modelOf = modelLabels.of
+    const byTenant = config.metrics?.tenantLabel === true
+    const telemetry = config.telemetry && open(await openTelemetry(config.telemetry, { clock, log, modelOf, byTenant }))
+    const observers: RequestObserver[] = [
+      createRequestMetrics([metrics], { models: modelLabels, byTenant }),
+      ...(telemetry ? [telemetry] : []),
+      ...(config.log.requests ? [createRequestLog({ log, surfaceOf, modelOf })] : []),
+    ]
+    const ofServer = {
+      authenticate,
+      limiter,
+      clock,
+      log,
+      listen,
+      limits,
+      bodies,
+      modelRequestsPerTenant,
+      cors,
+      observers,
+    }
     const server = open(await http.listen({ ...ofServer, routes }))
     await lock?.describe({ url: server.url })
     const jobs = [models, records, metering, safety, webhooks, knowledge, gateway].flatMap((room) => room.jobs)

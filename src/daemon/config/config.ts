@@ -15,6 +15,7 @@ import { type LicensePools, licensePools, type PointAllowances } from '../meteri
 import type { ModelName, ProviderConfig, Scripts } from '../models/config.ts'
 import type { ProxySettings } from '../models/proxy.ts'
 import type { LogLevel } from '../platform/log.ts'
+import type { TelemetryConfig } from '../platform/telemetry/contract.ts'
 import { DEFAULT_EVIDENCE, type EvidenceConfig } from '../records/config.ts'
 import { DEFAULT_SHIELD_MODEL, type ShieldModelConfig } from '../safety/config.ts'
 import type { WebhooksConfig } from '../webhooks/config.ts'
@@ -26,6 +27,7 @@ import {
   parseBootstrapKey,
   parseConfigFile,
   type ShieldModelSettings,
+  type TelemetrySettings,
 } from './file.ts'
 import { parseFlags } from './flags.ts'
 import { faultsOfNames } from './names.ts'
@@ -33,7 +35,15 @@ import { providersFromEnvironment } from './providers.ts'
 import { proxiesOfEnvironment } from './proxies.ts'
 import { readSecret, reasonOf } from './secret.ts'
 import type { ConfigSources } from './sources.ts'
-import { parseDatabaseUrl, parseDescriptor, parseListen, parseMasterKey, parseSwitch, ValueFault } from './values.ts'
+import {
+  parseCollector,
+  parseDatabaseUrl,
+  parseDescriptor,
+  parseListen,
+  parseMasterKey,
+  parseSwitch,
+  ValueFault,
+} from './values.ts'
 
 /** The default time limit for running requests to finish after SIGTERM. */
 export const DRAIN_TIMEOUT_MS = 25_000
@@ -68,7 +78,12 @@ export type Config = {
   proxies?: ProxySettings | undefined
   /** The scripts with the responses of the models `local/script/<name>`. */
   scripts?: Scripts | undefined
-  log: { level: LogLevel }
+  /** `requests`: whether each request is logged in one line. */
+  log: { level: LogLevel; requests?: boolean }
+  /** `tenantLabel`: whether the metrics of requests have a label for the tenant. */
+  metrics?: { tenantLabel: boolean }
+  /** The collector of traces and metrics. Undefined: none, and the SDK is not loaded. */
+  telemetry?: TelemetryConfig | undefined
   /** How long to wait for running requests after SIGTERM. */
   drainTimeoutMs: number
   /** Maximum number of users per tenant and licence. 0 means unlimited. */
@@ -139,6 +154,7 @@ export function loadConfig(sources: ConfigSources): Config | ConfigFaults {
   const masterKey = value('AIGW_MASTER_KEY_FILE', env.AIGW_MASTER_KEY_FILE, (path) =>
     parseMasterKey(readSecret(sources.readFile, resolve(path)), path),
   )
+  const collector = value('OTEL_EXPORTER_OTLP_ENDPOINT', env.OTEL_EXPORTER_OTLP_ENDPOINT, parseCollector)
   const allowPrivate = value('WEBHOOKS_ALLOW_PRIVATE', env.WEBHOOKS_ALLOW_PRIVATE, parseSwitch)
   const fromEnvironment = providersFromEnvironment(env, settings.namedProviders)
   const fromProxies = proxiesOfEnvironment(env)
@@ -172,7 +188,9 @@ export function loadConfig(sources: ConfigSources): Config | ConfigFaults {
     defaultModel: settings.default_model,
     proxies: fromProxies.proxies,
     scripts: settings.scripts,
-    log: { level: settings.log?.level ?? 'info' },
+    log: { level: settings.log?.level ?? 'info', requests: settings.log?.requests ?? false },
+    metrics: { tenantLabel: settings.metrics?.tenant_label ?? false },
+    telemetry: telemetryConfig(collector ?? settings.telemetry?.endpoint, settings.telemetry ?? {}),
     drainTimeoutMs: settings.drain_timeout ?? DRAIN_TIMEOUT_MS,
     licenses: licensePools(settings.licenses ?? {}),
     points: settings.points ?? undefined,
@@ -232,6 +250,11 @@ const requestLimits = ({
   silenceMs: times.silence_timeout ?? DEFAULT_LIMITS.silenceMs,
   keepAliveMs: times.keep_alive ?? DEFAULT_LIMITS.keepAliveMs,
 })
+
+const telemetryConfig = (
+  endpoint: string | undefined,
+  { headers = {}, sample_ratio: sampleRatio = 1 }: TelemetrySettings,
+): TelemetryConfig | undefined => (endpoint === undefined ? undefined : { endpoint, headers, sampleRatio })
 
 const shieldModelConfig = (model: ShieldModelSettings, directory: string): ShieldModelConfig => ({
   folder: resolve(directory, model.folder),

@@ -29,13 +29,13 @@ import { LICENSES, type License } from '../../shared/wire/users.ts'
 import type { ModelName, ProviderConfig, Scripts } from '../models/config.ts'
 import { DEFAULT_SHIELD_MODEL } from '../safety/config.ts'
 import { defaultModel, modelNameEntry } from './names.ts'
-import { providerEntry } from './providers.ts'
+import { checkHeaders, providerEntry } from './providers.ts'
 import { localEntry } from './scripts.ts'
 import { masterKeyReference, resolveMasterKey, resolveSecret, secretReference } from './secret.ts'
 import { section, valueFrom } from './section.ts'
 import type { ConfigSources } from './sources.ts'
 import { timeLimit } from './timeouts.ts'
-import { parseDatabaseUrl, parseDuration, parseListen, parseSize, ValueFault } from './values.ts'
+import { parseCollector, parseDatabaseUrl, parseDuration, parseListen, parseSize, ValueFault } from './values.ts'
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const
 
@@ -82,6 +82,13 @@ export type ShieldModelSettings = {
   threads?: number | undefined
 }
 
+/** The section `telemetry` of a configuration file. */
+export type TelemetrySettings = {
+  endpoint?: string | undefined
+  headers?: Record<string, string> | undefined
+  sample_ratio?: number | undefined
+}
+
 /** The section `limits` of a configuration file. */
 export type LimitSettings = {
   /** In bytes. */
@@ -114,7 +121,9 @@ export type FileSettings = {
   master_key?: string | undefined
   next_master_key?: string | undefined
   database?: { url?: string | undefined } | null | undefined
-  log?: { level?: (typeof LOG_LEVELS)[number] | undefined } | null | undefined
+  log?: { level?: (typeof LOG_LEVELS)[number] | undefined; requests?: boolean | undefined } | null | undefined
+  metrics?: { tenant_label?: boolean | undefined } | null | undefined
+  telemetry?: TelemetrySettings | null | undefined
   /** In milliseconds. */
   drain_timeout?: number | undefined
   /** Maximum number of users with each licence. */
@@ -238,8 +247,32 @@ function rootSchema(sources: ConfigSources, path: string) {
         'must contain url: postgres://…',
       ).nullish(),
       log: section(
-        { level: z.enum(LOG_LEVELS, { error: `must be one of ${LOG_LEVELS.join(', ')}` }).optional() },
-        'must contain level: info',
+        {
+          level: z.enum(LOG_LEVELS, { error: `must be one of ${LOG_LEVELS.join(', ')}` }).optional(),
+          requests: z.boolean({ error: 'must be true or false' }).optional(),
+        },
+        'must contain level: info or requests: true',
+      ).nullish(),
+      metrics: section(
+        { tenant_label: z.boolean({ error: 'must be true or false' }).optional() },
+        'must contain tenant_label: true',
+      ).nullish(),
+      telemetry: section(
+        {
+          endpoint: text('the URL of a collector, such as http://127.0.0.1:4318')
+            .transform(valueFrom(parseCollector))
+            .optional(),
+          headers: z
+            .record(z.string(), secret, { error: 'must map header names to values' })
+            .transform(valueFrom(checkHeaders))
+            .optional(),
+          sample_ratio: z
+            .number({ error: 'must be a number from 0 to 1, such as 0.1' })
+            .min(0, { error: 'must be a number from 0 to 1, such as 0.1' })
+            .max(1, { error: 'must be a number from 0 to 1, such as 0.1' })
+            .optional(),
+        },
+        'must contain endpoint: http://127.0.0.1:4318, and may contain headers and sample_ratio',
       ).nullish(),
       drain_timeout: text('a duration, such as 25s')
         .transform(valueFrom((duration) => parseDuration(duration)))

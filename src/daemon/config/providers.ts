@@ -284,7 +284,8 @@ const noAddress = (name: string, isAzure: boolean, wellKnown: WellKnownProvider 
           WELL_KNOWN_NAMES.filter((known) => known !== name),
         )}`
 
-function checkHeaders(headers: Record<string, string>): Record<string, string> {
+/** Checks the headers that an operator adds to calls. Throws ValueFault. */
+export function checkHeaders(headers: Record<string, string>): Record<string, string> {
   for (const [name, value] of Object.entries(headers)) {
     if (!HEADER_NAME.test(name)) throw new ValueFault(`"${name}" is not a valid header name`)
     if (OUR_HEADERS.has(name.toLowerCase())) throw new ValueFault(`${name} is set by the daemon; remove it`)

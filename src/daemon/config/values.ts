@@ -25,6 +25,16 @@ export function parseListen(text: string): { host: string; port: number } {
   return { host, port }
 }
 
+/** Checks the base URL of a collector of traces and metrics. Throws ValueFault. */
+export function parseCollector(text: string): string {
+  const example = 'write the base URL of a collector, such as http://127.0.0.1:4318'
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (!url || !/^https?:$/.test(url.protocol)) throw new ValueFault(`is not an http or https URL; ${example}`)
+  if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '')
+    throw new ValueFault(`must contain no credentials, query or fragment; use telemetry.headers for credentials`)
+  return text
+}
+
 const UNIT_MS = { ms: 1, s: 1_000, m: 60_000 } as const
 
 /**

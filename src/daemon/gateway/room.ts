@@ -1,4 +1,6 @@
 // The gateway module: requests to models on every surface, and the routes that describe models and usage.
+
+import type { Registry } from 'prom-client'
 import { SAME_MODEL_RETRIES } from '../../shared/spec-limits.ts'
 import type { Clock } from '../../shared/time.ts'
 import type { PointAllowances } from '../metering/config.ts'
@@ -12,6 +14,7 @@ import { createModelNames } from '../models/names.ts'
 import { createGates } from '../platform/concurrency/gates.ts'
 import type { Route } from '../platform/http/route.ts'
 import type { Job } from '../platform/jobs/schedule.ts'
+import type { ModelLabels } from '../platform/metrics/model-labels.ts'
 import type { MasterKey } from '../platform/secrets/seal.ts'
 import type { SealedColumn } from '../platform/secrets/sealed-column.ts'
 import type { ChangeDeps } from '../records/audit/change.ts'
@@ -35,6 +38,7 @@ import { createCallerGate } from './governed/caller-gate.ts'
 import type { GovernedDeps } from './governed/deps.ts'
 import { createIdempotency, purgeExpired, STORED_REPLAY_COLUMN } from './governed/idempotency.ts'
 import { createMessageCleaner } from './governed/provider-message.ts'
+import { createCircuitMetrics, createGateMetrics } from './metrics.ts'
 import { completionsRoutes } from './surfaces/completions/routes.ts'
 import { geminiRoutes } from './surfaces/gemini/routes.ts'
 import { messagesRoutes } from './surfaces/messages/routes.ts'
@@ -87,6 +91,8 @@ export function openGateway(
     prices: PriceList
     /** The dependencies that every administrative change needs. */
     access: ChangeDeps
+    metrics: Registry
+    modelLabels: ModelLabels
   },
 ): GatewayRoom {
   const { db, clock, log, policies, limiter, masterKey, prices, access } = deps
@@ -103,7 +109,7 @@ export function openGateway(
     limits,
     cache,
     cleanMessage: createMessageCleaner(secretsOf(config)),
-    ...createLoadAndFailover(concurrency, failover?.sameModelRetries ?? SAME_MODEL_RETRIES.default, clock),
+    ...createLoadAndFailover(concurrency, failover?.sameModelRetries ?? SAME_MODEL_RETRIES.default, deps),
   }
   return {
     routes: [
@@ -135,16 +141,18 @@ export function openGateway(
 function createLoadAndFailover(
   { perTenant, perKey, perProvider, waitingPerKey }: ConcurrencyLimits,
   sameModelRetries: number,
-  clock: Clock,
+  { clock, metrics, modelLabels }: { clock: Clock; metrics: Registry; modelLabels: ModelLabels },
 ): Pick<GovernedDeps, 'callerGate' | 'failover'> {
   const waits = { waitingPerQueue: waitingPerKey, waitMs: TURN_WAIT_MS }
+  const watches = createGateMetrics([metrics], () => ({ ...callerGate.waiting(), provider: providerGates.waiting }))
+  const callerGate = createCallerGate({ perTenant, perKey }, waits, clock, watches)
+  const providerGates = createGates({ ...waits, slots: perProvider }, clock, `this provider may run ${perProvider}`, {
+    watch: watches.provider,
+  })
+  const breaker = createBreaker({ clock })
+  createCircuitMetrics([metrics], breaker, modelLabels)
   return {
-    callerGate: createCallerGate({ perTenant, perKey }, waits, clock),
-    failover: {
-      breaker: createBreaker({ clock }),
-      coolDowns: createCoolDowns({ clock }),
-      providerGates: createGates({ ...waits, slots: perProvider }, clock, `this provider may run ${perProvider}`),
-      sameModelRetries,
-    },
+    callerGate,
+    failover: { breaker, coolDowns: createCoolDowns({ clock }), providerGates, sameModelRetries },
   }
 }

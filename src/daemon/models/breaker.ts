@@ -87,6 +87,8 @@ export type Breaker = {
   /** Removes the entry of a model. Call this after a complete answer. */
   succeeded(tenantId: string, modelId: string): void
   failed(tenantId: string, modelId: string, reason: FailureReason): void
+  /** The circuits that are open now, over all tenants. `half_open`: the next request is a probe. */
+  open(): readonly { modelId: string; state: 'open' | 'half_open' }[]
 }
 
 export function createBreaker({ clock }: { clock: Clock }): Breaker {
@@ -121,6 +123,14 @@ export function createBreaker({ clock }: { clock: Clock }): Breaker {
       if (DOWN.has(reason)) circuits.set(key, afterFailure(circuits.get(key), reason, clock.monotonic()))
       else circuits.delete(key)
     },
+    open() {
+      const nowMs = clock.monotonic()
+      return [...circuits.entries()].flatMap(([key, { probeAtMs }]) =>
+        probeAtMs === undefined
+          ? []
+          : [{ modelId: key.slice(key.indexOf(' ') + 1), state: nowMs < probeAtMs ? 'open' : 'half_open' } as const],
+      )
+    },
   }
 }
 
@@ -131,4 +141,5 @@ export const NO_BREAKER: Breaker = {
   firstToken() {},
   succeeded() {},
   failed() {},
+  open: () => [],
 }

@@ -16,7 +16,10 @@ export type CallBody = string | LargeBody
  * allows one call, and expires after a short time.
  * @throws the error that rejects the call; asynchronously if a lookup is needed
  */
-export type Entitled = (model: string, body: CallBody) => Promise<void> | undefined
+export type Entitled = ((model: string, body: CallBody) => Promise<void> | undefined) & {
+  /** Headers of this call, added to those of the provider: names and values alternately. */
+  headers?: readonly string[]
+}
 
 /** Requests the right to send exactly this body to this model. Called as soon as body and model are known. */
 export type Entitle = (model: string, body: CallBody) => Entitled

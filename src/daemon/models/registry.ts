@@ -1,4 +1,5 @@
 // Finds the provider of a model id.
+import type { Pool } from 'undici'
 import { allowsModel } from '../../shared/allowlists.ts'
 import type { Clock } from '../../shared/time.ts'
 import type { Log } from '../platform/log.ts'
@@ -42,6 +43,8 @@ export type ProviderRegistry = {
    * provider, these models are listed instead.
    */
   describe(allowedModels?: readonly string[]): string[]
+  /** The connections to the configured providers. `waiting` counts calls that wait for a connection. */
+  sockets(): readonly { provider: string; busy: number; free: number; waiting: number }[]
   close(): Promise<void>
 }
 
@@ -82,17 +85,21 @@ export function createProviderRegistry(
   const keysOf = new Map<string, WeightedKey[]>()
   const locations = new Map<string, (model: string) => CallLocation>(builtIn.map(({ name }) => [name, () => 'here']))
   const timeouts = new Map<string, NonNullable<ProviderConfig['timeouts']>>()
+  const pools: { provider: string; pool: Pool }[] = []
   for (const config of configs) {
     if (config.timeouts) timeouts.set(config.name, config.timeouts)
     if (config.kind === 'local' && providers.has(config.name)) continue
     if (providers.has(config.name)) throw new Error(`provider "${config.name}" is configured twice`)
     const { ca, proxy } = config
-    const connect = (url: string | URL) =>
-      openPool(url, {
+    const connect = (url: string | URL) => {
+      const pool = openPool(url, {
         resolve,
         ca,
         proxy: proxy === undefined ? proxyFor(new URL(url), proxies) : (proxy ?? undefined),
       })
+      pools.push({ provider: config.name, pool })
+      return pool
+    }
     const [first, ...others] = withEachKey(config).map(({ config: one, weight }) => ({
       provider: createProvider(one, { clock, connect }),
       weight,
@@ -120,6 +127,13 @@ export function createProviderRegistry(
       const [keys, own] = [keysOf.get(name), timeouts.get(name)]
       return { provider, model, location, ...(keys && { keys }), ...(own && { timeouts: timeoutsOf(own, model) }) }
     },
+    sockets: () =>
+      pools.map(({ provider, pool: { stats } }) => ({
+        provider,
+        busy: stats.connected - stats.free,
+        free: stats.free,
+        waiting: stats.queued,
+      })),
     async close() {
       const others = [...keysOf.values()].flat().map(({ provider }) => provider)
       await Promise.all([...new Set([...providers.values(), ...others])].map((provider) => provider.close()))

@@ -48,7 +48,8 @@ describe('defaults', () => {
       webhooks: { allowPrivate: false, allow: [], showPrivateBodies: false },
       providers: [],
       models: [],
-      log: { level: 'info' },
+      log: { level: 'info', requests: false },
+      metrics: { tenantLabel: false },
       drainTimeoutMs: 25_000,
       licenses: { Essential: 0, Growth: 0, Ultra: 0, 'Early Access': 0 },
       discoverLocal: true,
@@ -579,6 +580,47 @@ describe('evidence', () => {
     ['{receipt: true}', 'evidence.receipt: unknown key; did you mean "receipts"?'],
   ])('%s', (text, fault) => {
     expect(faults(yaml(`evidence: ${text}`))).toEqual([expect.stringContaining(fault)])
+  })
+})
+
+describe('metrics and telemetry', () => {
+  test('the file may ask for a line per request, a label with the tenant, and a collector', () => {
+    const text = `log: {requests: true}
+metrics: {tenant_label: true}
+telemetry:
+  endpoint: http://127.0.0.1:4318
+  headers: {Authorization: {env: COLLECTOR_KEY}}
+  sample_ratio: 0.25
+`
+    const { log, metrics, telemetry } = good({ ...yaml(text), env: { HOME: '/home/ada', COLLECTOR_KEY: 'Bearer c' } })
+    expect([log, metrics]).toEqual([{ level: 'info', requests: true }, { tenantLabel: true }])
+    expect(telemetry).toEqual({
+      endpoint: 'http://127.0.0.1:4318',
+      headers: { Authorization: 'Bearer c' },
+      sampleRatio: 0.25,
+    })
+  })
+
+  test('the variable of OpenTelemetry overrides the endpoint of the file', () => {
+    const file = yaml('telemetry: {endpoint: "http://other:4318", sample_ratio: 0.5}')
+    const env = { HOME: '/home/ada', OTEL_EXPORTER_OTLP_ENDPOINT: 'https://collector.example.com' }
+    expect(good({ ...file, env }).telemetry).toMatchObject({
+      endpoint: env.OTEL_EXPORTER_OTLP_ENDPOINT,
+      sampleRatio: 0.5,
+    })
+    expect(good(yaml('telemetry: {sample_ratio: 0.5}')).telemetry).toBeUndefined()
+  })
+
+  test.each([
+    ['log: {requests: 1}', 'log.requests: must be true or false'],
+    ['metrics: {tenant_label: yes please}', 'metrics.tenant_label: must be true or false'],
+    ['telemetry: {endpoint: "collector:4318"}', 'telemetry.endpoint: is not an http or https URL'],
+    ['telemetry: {endpoint: "http://user:pw@collector"}', 'telemetry.endpoint: must contain no credentials'],
+    ['telemetry: {endpoint: "http://a", headers: {"a b": {env: HOME}}}', 'telemetry.headers: '],
+    ['telemetry: {sample_ratio: 2}', 'telemetry.sample_ratio: must be a number from 0 to 1'],
+    ['telemetry: {endpont: "http://a"}', 'telemetry.endpont: unknown key; did you mean "endpoint"?'],
+  ])('%s', (text, fault) => {
+    expect(faults(yaml(text))).toEqual([expect.stringContaining(fault)])
   })
 })
 

@@ -1,5 +1,6 @@
 /** Verifies the log of a gateway or of an export. */
 import { Command, Option } from 'commander'
+import { lossesIn } from '../../../shared/evidence/export-statement.ts'
 import type { Checkpoint } from '../../../shared/evidence/note.ts'
 import type { CliContext } from '../../context.ts'
 import { CliError, EXIT } from '../../errors.ts'
@@ -86,13 +87,14 @@ async function verifyFolder(
   { keys: keyFile, ...flags }: Flags,
 ): Promise<Verified> {
   const policy = await readPolicy(flags.policy)
-  const { source, trusted, onRow, assertEnd } = await openExport(folder, await readGivenKeys(keyFile))
+  const { statement, source, trusted, onRow, assertEnd } = await openExport(folder, await readGivenKeys(keyFile))
   await noteTrust(context, trusted)
   const outside = await readCheckpointFiles(context, flags.checkpoint, trusted)
   assertKnown(source, outside, flags)
   const witnessing = policy && new Witnessing(policy, trusted.keys)
   const checked = await checkEvidence(context, source, { trusted, outside, onRow, ...onCheckpointOf(witnessing) })
   if (checked.every(({ ok }) => ok)) await assertEnd(checked)
+  for (const loss of lossesIn(statement)) await context.note(`note: ${loss}`)
   await noteWitnessing(context, source, witnessing)
   return { checked, from: trusted.from }
 }

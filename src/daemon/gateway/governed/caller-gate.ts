@@ -1,6 +1,6 @@
 // Limits the requests that one key and one tenant run simultaneously.
 import type { Clock } from '../../../shared/time.ts'
-import { createGates, type GateLimits, type Gates } from '../../platform/concurrency/gates.ts'
+import { createGates, type GateLimits, type Gates, type GateWatch } from '../../platform/concurrency/gates.ts'
 import type { Caller } from '../../platform/http/caller.ts'
 import type { ConcurrencyLimits } from '../config.ts'
 
@@ -17,6 +17,8 @@ export type CallerGate = {
    */
   enter(caller: GateCaller, signal: AbortSignal): Promise<void> | undefined
   leave(caller: GateCaller): void
+  /** The number of requests that wait for a slot. */
+  waiting(): { key: number; tenant: number }
 }
 
 type GateCaller = Pick<Caller, 'tenantId' | 'keyId' | 'isOperator'>
@@ -26,9 +28,14 @@ export function createCallerGate(
   { perKey, perTenant }: Pick<ConcurrencyLimits, 'perKey' | 'perTenant'>,
   waits: Omit<GateLimits, 'slots'>,
   clock: Clock,
+  watches: { key?: GateWatch; tenant?: GateWatch } = {},
 ): CallerGate {
-  const keys = createGates({ ...waits, slots: perKey }, clock, `this key may run ${perKey}`)
-  const tenants = createGates({ ...waits, slots: perTenant }, clock, `this tenant may run ${perTenant}`)
+  const keys = createGates({ ...waits, slots: perKey }, clock, `this key may run ${perKey}`, {
+    ...(watches.key && { watch: watches.key }),
+  })
+  const tenants = createGates({ ...waits, slots: perTenant }, clock, `this tenant may run ${perTenant}`, {
+    ...(watches.tenant && { watch: watches.tenant }),
+  })
 
   /** Takes the slot of the tenant. If this fails, releases the slot of the key. */
   function enterTenant(caller: GateCaller, signal: AbortSignal): Promise<void> | undefined {
@@ -50,6 +57,7 @@ export function createCallerGate(
       tenants.leave(tenantId)
       keys.leave(keyId)
     },
+    waiting: () => ({ key: keys.waiting, tenant: tenants.waiting }),
   }
 }
 

@@ -19,6 +19,8 @@ import {
 } from '../../models/provider.ts'
 import type { Gates } from '../../platform/concurrency/gates.ts'
 import type { Caller } from '../../platform/http/caller.ts'
+import type { RequestTrace } from '../../platform/http/observed.ts'
+import { RequestAborted } from '../../platform/http/request-aborted.ts'
 import type { Log } from '../../platform/log.ts'
 import type { Entitlement } from '../../records/evidence/entitlement.ts'
 import { type Attempt, type Chain, modelsOf, type Pool } from './chain.ts'
@@ -84,6 +86,9 @@ export type ChainRun<Begun> = {
   begin(attempt: Attempt, terms: AttemptTerms): Promise<Begun>
   /** Creates an attempt's entitlement. @param at index of the attempt in the chain's attempts */
   entitle(attempt: Attempt, at: number, created: (entitlement: Entitlement) => void): Entitle
+  /** The name of the operation, and the trace of the request if the operator collects traces. */
+  operation: string
+  trace?: RequestTrace | undefined
   /** Cleans the provider's own message about a failure. Returns undefined if nothing may be shown. */
   clean(said: string): string | undefined
   signal: AbortSignal
@@ -112,11 +117,24 @@ type Run<Begun> = ChainRun<Begun> & {
  * answered, the request itself is invalid, or the last provider is overloaded; otherwise the signal's reason.
  */
 export async function runChain<Begun>(request: ChainRun<Begun>, deps: FailoverDeps): Promise<Stage<Opened<Begun>>> {
-  const { chain, caller, requestId, begin, entitle, clean, signal } = request
+  const { chain, caller, requestId, begin, entitle, operation, trace, clean, signal } = request
   const facts: Pick<Run<Begun>, 'attempts' | 'heads' | 'entitlements'> = { attempts: [], heads: [], entitlements: [] }
   const { attempts, heads, entitlements } = facts
   // Lists each member explicitly, because a spread of closures takes microseconds.
-  const run: Run<Begun> = { chain, caller, requestId, begin, entitle, clean, signal, attempts, heads, entitlements }
+  const run: Run<Begun> = {
+    chain,
+    caller,
+    requestId,
+    begin,
+    entitle,
+    operation,
+    trace,
+    clean,
+    signal,
+    attempts,
+    heads,
+    entitlements,
+  }
   try {
     return { facts, value: await tryChain(run, deps) }
   } catch (error) {
@@ -310,15 +328,17 @@ async function tryModel<Begun>(
   }
   const startedMs = clock.monotonic()
   const at = attempts.length
+  const call = run.trace?.beginCall({ operation: run.operation, provider: provider.name, model: attempt.model })
   let firstTokenMs = 0
   let endCall = () => {}
   let hadOutput = false
   try {
+    const entitleCall = entitle(attempt, at, (entitlement) => {
+      entitlements[at] = entitlement
+    })
     const terms: AttemptTerms = {
       timeouts,
-      entitle: entitle(attempt, at, (entitlement) => {
-        entitlements[at] = entitlement
-      }),
+      entitle: call ? withHeaders(entitleCall, call.headers) : entitleCall,
       onHead(head) {
         heads[at] = head
       },
@@ -345,6 +365,7 @@ async function tryModel<Begun>(
         if (isClosed) return
         isClosed = true
         endCall()
+        call?.end(failure === undefined ? undefined : reasonOf(failure))
         providerGates.leave(provider.name)
         if (failure === undefined) breaker.succeeded(tenantId, slot)
         else if (failure instanceof ProviderError) breaker.failed(tenantId, slot, failure.reason)
@@ -356,6 +377,7 @@ async function tryModel<Begun>(
     const latencyMs = Math.round(clock.monotonic() - startedMs)
     const failure = signal.aborted ? signal.reason : error
     const reason = signal.aborted ? 'aborted' : reasonOf(error)
+    call?.end(reason)
     if (!(failure instanceof ProviderError)) {
       addAttempt(run, attempt, { reason, latencyMs }, log)
       throw failure
@@ -371,12 +393,19 @@ async function tryModel<Begun>(
   }
 }
 
+/** The call carries these headers, which continue the request's trace at the provider. */
+const withHeaders =
+  (entitle: Entitle, headers: readonly string[]): Entitle =>
+  (model, body) =>
+    Object.assign(entitle(model, body), { headers })
+
 /** Returns the provider's own message about a failure, cleaned. */
 export const messageOf = (failure: ProviderError, clean: (said: string) => string | undefined): string | undefined =>
   failure.said === undefined ? undefined : clean(failure.said)
 
 function reasonOf(error: unknown): AttemptReason {
   if (error instanceof ProviderError) return error.reason
+  if (error instanceof RequestAborted) return 'aborted'
   return error instanceof GatewayError && error.code === 'ENTITLEMENT_REFUSED'
     ? 'entitlement_refused'
     : 'internal_error'

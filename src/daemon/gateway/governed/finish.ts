@@ -4,6 +4,7 @@ import type { Charge } from '../../metering/usage/billing.ts'
 import type { ModelNames } from '../../models/names.ts'
 import type { CacheEntryRow, ProviderMessageRow } from '../../platform/db/tables.ts'
 import type { Caller } from '../../platform/http/caller.ts'
+import type { Observed } from '../../platform/http/observed.ts'
 import type { RequestContext } from '../../platform/http/route.ts'
 import { type Answered, type RequestEnd, toRequestEntry } from '../../records/evidence/request-entry.ts'
 import type { EntryDraft, LedgerRecords } from '../../records/ledger/records.ts'
@@ -51,7 +52,29 @@ export async function finish(
     throw error
   }
   context.countersStored()
+  context.observed = toObserved(trail, ending)
   for (const onDurable of trail.whenDurable) onDurable()
+}
+
+/** Returns the facts for metrics, traces and the request log. They contain no content and no text of the caller. */
+function toObserved(trail: Trail, ending: Ending): Observed {
+  const { operation, streamed, incidents: findings } = trail
+  if (ending.kind === 'refused') {
+    const { attempts } = trail
+    return { operation, streamed, attempts, findings, error: errorCodeOf(ending.error), answer: undefined }
+  }
+  const { delivery, model, firstTokenMs, charge } = ending
+  const { broken, usage, outcome } = delivery
+  const { nanos, points } = charge.cost
+  const cache = trail.cacheHit?.status
+  return {
+    operation,
+    streamed,
+    attempts: broken?.attempts ?? trail.attempts,
+    findings,
+    error: broken && errorCodeOf(broken.refusal),
+    answer: { model, outcome, firstTokenMs, usage, nanos, points, cache },
+  }
 }
 
 function toRecords(

@@ -210,11 +210,14 @@ function chainRunOf<Input extends GovernedInput, Prepared, Begun>(
 ): ChainRun<Begun> {
   const { context, screened, bundleId, signal } = running
   const { caller, policy, chain } = screened
+  const { trace } = context
   const enforced = policy.document.mode === 'enforce'
   return {
     chain,
     caller,
     requestId: context.requestId,
+    operation: operation.name,
+    trace,
     signal,
     begin: (attempt, terms) => operation.begin(running, attempt, terms, deps),
     clean: (said) => deps.cleanMessage(said, textsOf(running)),

@@ -45,7 +45,7 @@ const GATE = 'ranking'
 /** Creates a ranker. Its thread starts at the first search, and ends after RANKING_IDLE_MS without one. */
 export function createRanker({ db, clock, log, program }: RankerDeps): Ranker {
   const limits = { slots: RUNNING_SEARCHES, waitingPerQueue: WAITING_SEARCHES, waitMs: SEARCH_WAIT_MS }
-  const gates = createGates(limits, clock, `the daemon may run ${RUNNING_SEARCHES}`, 'searches')
+  const gates = createGates(limits, clock, `the daemon may run ${RUNNING_SEARCHES}`, { work: 'searches' })
   let thread: RankingThread | undefined
   let idle: Timer | undefined
   let isClosed = false

@@ -66,7 +66,7 @@ export function createMemoryLimiter({
   }
 
   function refuse(quotaUsage: QuotaUsage, nowMs: number): Admission | Promise<Admission> {
-    const refused = decided(quotaUsage.headers(nowMs), quotaUsage.refusal(nowMs))
+    const refused = decided(quotaUsage.headers(nowMs), quotaUsage.refusal(nowMs), quotaUsage.reached())
     const writing = quotaUsage.usedUp(nowMs).flatMap(({ counter, event }) => {
       counter.announced ??= announce(counter, event)
       return counter.announced === 'durably' ? [] : [counter.announced]

@@ -1,7 +1,7 @@
 import { GatewayError } from '../../../shared/errors.ts'
 import { isoTime } from '../../../shared/time.ts'
 import type { OutboxEventRow, RateCounterRow } from '../../platform/db/tables.ts'
-import type { Admission } from '../../platform/http/admission.ts'
+import type { Admission, ReachedLimit } from '../../platform/http/admission.ts'
 import type { Caller } from '../../platform/http/caller.ts'
 import { type LimitReached, limitReached } from '../../records/events/events.ts'
 import type { Counter } from './counter.ts'
@@ -83,6 +83,12 @@ export class QuotaUsage {
     )
   }
 
+  /** The limit that rejected the request. Call it after `take` has returned false. */
+  reached(): ReachedLimit {
+    const { window, endpoint } = this.#quotas[this.#strictest as number] as Quota
+    return { limit: window, scope: endpoint === undefined ? 'key' : 'route' }
+  }
+
   /** The exhausted counters, each with its event. Call it after `take` has returned false. */
   usedUp(nowMs: number): { counter: Counter; event: OutboxEventRow }[] {
     return this.#quotas.flatMap((quota, at) => {
@@ -143,9 +149,14 @@ export class QuotaUsage {
 }
 
 /** An admission decision without counters to store. */
-export const decided = (headers: Readonly<Record<string, string>>, refusal?: GatewayError): Admission => ({
+export const decided = (
+  headers: Readonly<Record<string, string>>,
+  refusal?: GatewayError,
+  reached?: ReachedLimit,
+): Admission => ({
   headers,
   refusal,
+  reached,
   unstoredCounters: () => [],
   countersStored() {},
   finish: () => undefined,

@@ -97,7 +97,7 @@ export function createSharedLimiter({
         return decided(quotaUsage.headers(nowMs))
       }
       for (const { event } of quotaUsage.usedUp(nowMs)) if (!storedEvents.has(event.id)) events.set(event.id, event)
-      return decided(quotaUsage.headers(nowMs), quotaUsage.refusal(nowMs))
+      return decided(quotaUsage.headers(nowMs), quotaUsage.refusal(nowMs), quotaUsage.reached())
     })
     await saveCounters(tx, [...counted])
     await insertRows(tx, 'outbox_events', [...events.values()], { onConflict: 'ignore' })

@@ -32,7 +32,18 @@ export type Gates = {
   leave(gate: string): void
   /** The number of gates in use. The memory use grows with this number. */
   readonly busy: number
+  /** The number of requests that wait for a slot. */
+  readonly waiting: number
 }
+
+/** Counts the requests that had to wait, or that were rejected. */
+export type GateWatch = {
+  /** @param waitedMs the time in the queue, whether or not a slot became free */
+  waited(waitedMs: number): void
+  rejected(): void
+}
+
+const UNWATCHED: GateWatch = { waited() {}, rejected() {} }
 
 type Waiting = { letIn(): void }
 type Gate = {
@@ -45,18 +56,21 @@ type Queues = Map<string, Waiting[]>
 
 /**
  * @param what the limit in the error message, such as "this key may run 100"; "at once" follows
- * @param work what the gates limit, in the plural
+ * @param options.work what the gates limit, in the plural
  */
 export function createGates(
   { slots, waitingPerQueue, waitMs }: GateLimits,
   clock: Clock,
   what: string,
-  work = 'chats',
+  { work = 'chats', watch = UNWATCHED }: { work?: string; watch?: GateWatch } = {},
 ): Gates {
-  const overloaded = (reason: string) =>
-    new GatewayError('OVERLOADED', `Too many ${work}: ${what} at once, and ${reason}. Retry in a moment.`, {
+  let waitingNow = 0
+  const overloaded = (reason: string) => {
+    watch.rejected()
+    return new GatewayError('OVERLOADED', `Too many ${work}: ${what} at once, and ${reason}. Retry in a moment.`, {
       retryAfterSeconds: TURN_RETRY_AFTER_SECONDS,
     })
+  }
   const gates = new Map<string, Gate>()
 
   function enter(name: string, waiter: Waiter, signal: AbortSignal): Promise<void> | undefined {
@@ -77,6 +91,8 @@ export function createGates(
 
   function wait({ tenants }: Gate, { tenantId, keyId }: Waiter, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
+      const sinceMs = clock.monotonic()
+      waitingNow += 1
       const waiting: Waiting = {
         letIn() {
           stopWaiting()
@@ -93,6 +109,8 @@ export function createGates(
       tenants.set(tenantId, queues)
 
       function stopWaiting(): void {
+        waitingNow -= 1
+        watch.waited(clock.monotonic() - sinceMs)
         timer.cancel()
         signal.removeEventListener('abort', onAbort)
       }
@@ -124,6 +142,9 @@ export function createGates(
     leave,
     get busy() {
       return gates.size
+    },
+    get waiting() {
+      return waitingNow
     },
   }
 }

@@ -64,6 +64,8 @@ export type Engine = {
    * value as null.
    */
   jsonMember(column: string, name: string): string
+  /** The query that returns the size of the store as `bytes`. */
+  sizeQuery: string
   failureOf(error: unknown): WriteFailure
   /**
    * Returns the engine's name for the unique key that rejected a row. On both engines, this name contains the column

@@ -174,6 +174,7 @@ class PostgresEngineAdapter extends PostgresAdapter {
 
 const postgresEngine: Engine = {
   name: 'postgres',
+  sizeQuery: 'select pg_database_size(current_database()) as bytes',
   bulkInsert(table, columns, onConflict) {
     const names = columns.join(', ')
     return {

@@ -115,6 +115,7 @@ class SqliteEngineAdapter extends SqliteAdapter {
 
 const sqliteEngine: Engine = {
   name: 'sqlite',
+  sizeQuery: 'select page_count * page_size as bytes from pragma_page_count(), pragma_page_size()',
   bulkInsert(table, columns, onConflict, { longText, common = [] } = {}) {
     const own = columns.filter((column) => !common.includes(column))
     const long = longText === undefined ? -1 : own.indexOf(longText)

@@ -34,6 +34,7 @@ import { takeKeyFromAddress } from './key-in-address.ts'
 import { connectionFault, refuseOnSocket } from './raw-refusal.ts'
 import { RequestAborted } from './request-aborted.ts'
 import { checkRequestHead, type Target } from './request-head.ts'
+import { endOf, type RequestObserver } from './request-observer.ts'
 import { type ErrorShape, endpointOf, type RateClass, type Reply, type Route } from './route.ts'
 import type { Router } from './router.ts'
 import { TenantShares } from './tenant-shares.ts'
@@ -64,6 +65,8 @@ export type EdgeOptions = {
   cors?: Cors | undefined
   /** Limits the memory of all request bodies; default `defaultBodyMemory`. */
   bodies?: BodyMemory
+  /** Count, trace and log the requests. */
+  observers?: readonly RequestObserver[]
 }
 
 /**
@@ -107,10 +110,12 @@ export class Edge {
     const exchange = new Exchange(request, response, connection, {
       bodyHeldBack: expects !== 'nothing',
       nowMs: this.#options.clock.now(),
+      startedMs: this.#options.clock.monotonic(),
       shutdown: this.#shutdown.signal,
     })
     this.#running.add(exchange)
-    const { router, cors } = this.#options
+    const { router, cors, observers = NO_OBSERVERS } = this.#options
+    for (const observer of observers) observer.began?.(exchange)
     if (cors) exchange.corsHeaders = cors.headersFor(request)
     const method = request.method ?? ''
     let shape: ErrorShape | undefined
@@ -122,6 +127,7 @@ export class Edge {
         return
       }
       const { route, params } = router.match(method, path)
+      exchange.route = route
       shape = route.errors
       const search = route.takesKeyInAddress ? takeKeyFromAddress(request, path, given) : given
       if (expects === 'something unknown') throw unknownExpectation()
@@ -142,8 +148,24 @@ export class Edge {
       exchange.tenantShare?.leave(exchange.caller.tenantId)
       this.#endModelRequest(exchange)
       this.#running.remove(exchange)
+      if (observers.length > 0) this.#observe(exchange, observers)
       if (this.#running.count === 0) this.#onIdle?.()
     }
+  }
+
+  #observe(exchange: Exchange, observers: readonly RequestObserver[]): void {
+    const { clock, log } = this.#options
+    try {
+      const end = endOf(exchange, clock.monotonic())
+      for (const observer of observers) observer.ended(exchange, end)
+    } catch (error) {
+      log.error({ error, request_id: exchange.requestId }, 'a request could not be counted')
+    }
+  }
+
+  /** The number of requests that run now. */
+  get running(): number {
+    return this.#running.count
   }
 
   #checkHead(exchange: Exchange): Target {
@@ -307,6 +329,7 @@ export class Edge {
 
   async #fail(exchange: Exchange, error: unknown, shape: ErrorShape): Promise<void> {
     const { requestId, request, response } = exchange
+    exchange.failure = failureOf(error)
     if (error instanceof RequestAborted && error.by === 'client') {
       response.destroy()
       return
@@ -382,6 +405,14 @@ export class Edge {
       this.#onIdle = done
     })
   }
+}
+
+const NO_OBSERVERS: readonly RequestObserver[] = []
+
+function failureOf(error: unknown): string {
+  if (error instanceof GatewayError) return error.code
+  if (error instanceof RequestAborted) return error.by === 'client' ? 'CLIENT_LEFT' : 'OVERLOADED'
+  return isStoreFailure(error) ? 'OVERLOADED' : 'INTERNAL_ERROR'
 }
 
 /** How much of a malformed request is searched for its path. */

@@ -4,8 +4,9 @@ import type { RateCounterRow } from '../db/tables.ts'
 import type { Admission } from './admission.ts'
 import type { BodyShare } from './body-memory.ts'
 import { type Caller, NOBODY } from './caller.ts'
+import type { Observed, RequestTrace } from './observed.ts'
 import type { RequestAborted } from './request-aborted.ts'
-import type { Access, RequestContext } from './route.ts'
+import type { Access, RequestContext, Route } from './route.ts'
 import { type EventStream, openEventStream } from './sse.ts'
 import type { TenantShares } from './tenant-shares.ts'
 
@@ -27,6 +28,14 @@ export class Exchange implements RequestContext {
   bodySha256 = ''
   isLarge = false
   bundleId: string | undefined
+  observed: Observed | undefined
+  trace: RequestTrace | undefined
+  /** Undefined until the route is known. */
+  route: Route | undefined
+  /** When the request began, in monotonic milliseconds. */
+  readonly startedMs: number
+  /** The code of the error that ended the request. */
+  failure: string | undefined
   /** True if the client has sent `Expect: 100-continue` and has not received `100 Continue` yet. */
   bodyHeldBack: boolean
   /** True if the connection closes after this request. */
@@ -49,12 +58,18 @@ export class Exchange implements RequestContext {
     request: IncomingMessage,
     response: ServerResponse,
     connection: AbortController,
-    { bodyHeldBack, nowMs, shutdown }: { bodyHeldBack: boolean; nowMs: number; shutdown: AbortSignal },
+    {
+      bodyHeldBack,
+      nowMs,
+      startedMs,
+      shutdown,
+    }: { bodyHeldBack: boolean; nowMs: number; startedMs: number; shutdown: AbortSignal },
   ) {
     this.requestId = newRequestId(nowMs)
     this.request = request
     this.response = response
     this.bodyHeldBack = bodyHeldBack
+    this.startedMs = startedMs
     this.shutdown = shutdown
     this.#connection = connection
     // `error` is ignored, because `close` also signals a broken socket. Without a listener, an `error` event would end

@@ -6,6 +6,7 @@ import type { Section } from '../../../shared/permissions.ts'
 import { FlatError, StructuredError } from '../../../shared/wire/common.ts'
 import type { RateCounterRow } from '../db/tables.ts'
 import type { Caller } from './caller.ts'
+import type { Observed, RequestTrace } from './observed.ts'
 import type { EventStream } from './sse.ts'
 
 /** Default maximum size of a body. */
@@ -51,6 +52,10 @@ export type RequestContext<Body = unknown, Query = unknown> = {
   isLarge: boolean
   /** The evidence id of this request. The handler sets it once the request is certain to leave evidence. */
   bundleId: string | undefined
+  /** A handler that calls models sets this once the request's end is recorded. */
+  observed: Observed | undefined
+  /** Undefined if the operator collects no traces. */
+  readonly trace: RequestTrace | undefined
   request: IncomingMessage
   response: ServerResponse
   /** Aborted if the client disconnects before its response is complete, or if the drain times out. */

@@ -33,6 +33,10 @@ export type HttpServer = {
   /** The bound address, for example `http://127.0.0.1:8787`. */
   url: string
   isDraining(): boolean
+  /** The number of requests that run now. */
+  running(): number
+  /** The number of open connections of clients. */
+  connections(): Promise<number>
   /**
    * Rejects new requests with 503, and waits up to `timeoutMs` for running requests. Then aborts the remaining requests
    * (streams get an error frame) and waits briefly until they end.
@@ -47,6 +51,10 @@ export type Http = {
   /** The port; undefined until the server listens. */
   port(): number | undefined
   isDraining(): boolean
+  /** 0 until the server listens. */
+  running(): number
+  /** 0 until the server listens. */
+  connections(): Promise<number>
   /** See `startHttpServer`. Call it once. */
   listen(options: HttpServerOptions): Promise<HttpServer>
 }
@@ -56,6 +64,8 @@ export function createHttp(): Http {
   return {
     port: () => (server ? Number(new URL(server.url).port) : undefined),
     isDraining: () => server?.isDraining() ?? false,
+    running: () => server?.running() ?? 0,
+    connections: () => server?.connections() ?? Promise.resolve(0),
     async listen(options) {
       server = await startHttpServer(options)
       return server
@@ -94,6 +104,8 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   return {
     url: `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`,
     isDraining: () => edge.draining,
+    running: () => edge.running,
+    connections: () => new Promise((resolve) => server.getConnections((error, count) => resolve(error ? 0 : count))),
     drain: (timeoutMs) => edge.drain(timeoutMs),
     close: () => close(server, clock),
   }

@@ -15,7 +15,11 @@ export function metricsRoutes({ metrics }: { metrics: Registry }): Route[] {
       summary: 'Show the metrics of this daemon in the Prometheus text format',
       tags: ['System'],
       responses: { 200: { description: 'The metrics', text: 'text/plain' } },
-      handle: async () => reply(200, await metrics.metrics(), { 'content-type': metrics.contentType }),
+      async handle() {
+        const text = await metrics.metrics()
+        // The library writes `Nan`, for example after a scrape without a sample. The format knows `NaN` only.
+        return reply(200, text.replaceAll(' Nan\n', ' NaN\n'), { 'content-type': metrics.contentType })
+      },
     }),
   ]
 }

@@ -5,6 +5,7 @@ import { isStoreFailure } from '../../platform/db/store-failure.ts'
 import type { Log } from '../../platform/log.ts'
 import { markWithoutEndpoints } from '../events/outbox.ts'
 import { isPositionTaken, type Sealer } from '../evidence/sealing.ts'
+import type { LedgerMetrics } from './metrics.ts'
 import { ClaimLostError, type EntryDraft, isStored, type LedgerRecords, writeRecords } from './records.ts'
 import { createStoreWrites, type StoreWrites } from './store-writes.ts'
 
@@ -42,11 +43,12 @@ export type LedgerDeps = {
   log: Pick<Log, 'error' | 'info'>
   /** Appends evidence to its chains. Without a sealer, records with evidence are rejected. */
   sealer?: Sealer
+  metrics?: LedgerMetrics | undefined
   /** Called after a commit that may have stored events for endpoints. */
   onEvents?(): void
 }
 
-export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): Ledger {
+export function createLedger({ db, clock, log, sealer, metrics, onEvents }: LedgerDeps): Ledger {
   const engine = engineOf(db)
   const failureOf = (error: unknown): WriteFailure =>
     error instanceof ClaimLostError ? 'row' : engine.failureOf(error)
@@ -113,9 +115,11 @@ export function createLedger({ db, clock, log, sealer, onEvents }: LedgerDeps): 
       if (events.length > 0) await markWithoutEndpoints(db, events).catch(() => {})
       await write(batch)
       for (const { resolve } of batch) resolve()
+      metrics?.committed(batch.length, clock.monotonic() - startedAt)
       if (!batch.every(({ records }) => isOnlyCounters(records))) writes.succeeded()
     } catch (error) {
       const durationMs = Math.round(clock.monotonic() - startedAt)
+      metrics?.failed()
       log.error({ error, requests: batch.length, durationMs }, 'a ledger commit failed')
       await settleFailed(batch, error)
     }

@@ -19,6 +19,7 @@ const provider: Provider = {
 const registry: ProviderRegistry = {
   find: (id) => (id.startsWith('p/') ? { provider, model: id.slice(2), location: 'here' } : undefined),
   describe: () => ['p/*'],
+  sockets: () => [],
   close: async () => {},
 }
 const target = (modelId: string, priority = 1) => ({ modelId, weight: 1, priority })

@@ -53,6 +53,7 @@ async function lineUp(engine: TestEngine) {
       const exchange = new Exchange(request, new ServerResponse(request), new AbortController(), {
         bodyHeldBack: false,
         nowMs: systemClock.now(),
+        startedMs: systemClock.monotonic(),
         shutdown: shutdown.signal,
       })
       exchange.caller = { ...NOBODY, tenantId, keyId }

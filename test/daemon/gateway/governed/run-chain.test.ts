@@ -59,6 +59,7 @@ function open(chat: Record<string, Provider['chat']>, { stream }: { stream: bool
         chain,
         caller: { tenantId: 't', keyId: 'k' },
         requestId: 'req-1',
+        operation: 'chat.completion',
         begin: (attempt, terms) =>
           beginAnswer({ ...call, stream }, { attempt, limit, commit: chain.commit, terms, signal, isLarge: false }),
         entitle: () => () => () => undefined,

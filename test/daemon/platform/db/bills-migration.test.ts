@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 import { expect, test } from 'vitest'
-import type { MigrationDialect } from '../../../../src/daemon/platform/db/migration-step.ts'
+import { DIALECTS } from '../../../../src/daemon/platform/db/migrate.ts'
 import { usage } from '../../../../src/daemon/platform/db/migrations/0002-usage.ts'
 import { billing } from '../../../../src/daemon/platform/db/migrations/0005-billing.ts'
 import { oneRecord } from '../../../../src/daemon/platform/db/migrations/0016-one-record.ts'
@@ -31,10 +31,7 @@ type Bill = {
 
 describeEachEngine('the bills of a store from before receipts were the bills', (engine) => {
   const store = storeForEach(engine)
-  const dialect: MigrationDialect =
-    engine.name === 'sqlite'
-      ? { engine: 'sqlite', text: 'text', integer: 'integer', tableEnd: ' strict' }
-      : { engine: 'postgres', text: 'text collate "C"', integer: 'bigint', tableEnd: '' }
+  const dialect = DIALECTS[engine.name]
   const run = async (statements: readonly string[]) => {
     for (const statement of statements) await sql.raw(statement).execute(store.db)
   }

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import { expect, test } from 'vitest'
-import type { MigrationDialect } from '../../../../src/daemon/platform/db/migration-step.ts'
+import { DIALECTS } from '../../../../src/daemon/platform/db/migrate.ts'
 import { access } from '../../../../src/daemon/platform/db/migrations/0004-access.ts'
 import { billing } from '../../../../src/daemon/platform/db/migrations/0005-billing.ts'
 import { incidents } from '../../../../src/daemon/platform/db/migrations/0013-incidents.ts'
@@ -11,10 +11,7 @@ import { incidentRow } from '../../../incident-rows.ts'
 
 describeEachEngine('the migration to clustered incidents and counters', (engine) => {
   const store = storeForEach(engine)
-  const dialect: MigrationDialect =
-    engine.name === 'sqlite'
-      ? { engine: 'sqlite', text: 'text', integer: 'integer', tableEnd: ' strict' }
-      : { engine: 'postgres', text: 'text collate "C"', integer: 'bigint', tableEnd: '' }
+  const dialect = DIALECTS[engine.name]
   const run = async (statements: readonly string[]) => {
     for (const statement of statements) await sql.raw(statement).execute(store.db)
   }

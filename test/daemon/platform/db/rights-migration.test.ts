@@ -1,6 +1,8 @@
 import { type Kysely, sql } from 'kysely'
 import { expect, test } from 'vitest'
+import { DIALECTS } from '../../../../src/daemon/platform/db/migrate.ts'
 import { rights } from '../../../../src/daemon/platform/db/migrations/0029-rights.ts'
+import { skeletons } from '../../../../src/daemon/platform/db/migrations/0032-skeletons.ts'
 import { addKey, addRole, addTenant, addUser } from '../../../accounts.ts'
 import { describeEachEngine, storeForEach } from '../../../engines.ts'
 
@@ -32,10 +34,7 @@ describeEachEngine('a store from before names had skeletons', (engine) => {
     await run(TABLES.map((table) => `alter table "${table}" drop column name_skeleton`))
     await run(['alter table indexes drop column index_access'])
 
-    const dialect =
-      engine.name === 'sqlite'
-        ? ({ engine: 'sqlite', text: 'text', integer: 'integer', tableEnd: ' strict' } as const)
-        : ({ engine: 'postgres', text: 'text collate "C"', integer: 'bigint', tableEnd: '' } as const)
+    const dialect = DIALECTS[engine.name]
     await run(rights.before(dialect))
     await db.transaction().execute((tx) => rights.move(tx as unknown as Kysely<unknown>))
     await run(rights.after(dialect))
@@ -45,8 +44,21 @@ describeEachEngine('a store from before names had skeletons', (engine) => {
     expect(await skeletonsIn('tenants')).toContain('acme')
     expect(await skeletonsIn('api_keys')).toContain('deploy')
     expect(await skeletonsIn('roles')).toContain('ops')
-    expect((await skeletonsIn('users')).filter((skeleton) => /^user \d+$/.test(skeleton ?? ''))).toHaveLength(1_050)
+    expect((await skeletonsIn('users')).filter((skeleton) => /^user [\dlo]+$/.test(skeleton ?? ''))).toHaveLength(1_050)
     const { index_access } = await db.selectFrom('indexes').select('index_access').executeTakeFirstOrThrow()
     expect(index_access).toBe('write')
+  })
+
+  test('gets new skeletons when their rule changes, also for names that now look alike', async () => {
+    const { db } = store
+    const { id: tenant_id } = await addTenant(db, { name: 'Acme' })
+    const names = ['paypal', 'paypaӀ', 'admi\u0307n', 'admin']
+    for (const name of names) await addUser(db, { tenant_id, name })
+    await db.updateTable('users').set({ name_skeleton: 'earlier' }).execute()
+    await db.updateTable('users').set({ name_skeleton: null }).where('name', '=', 'admin').execute()
+    await db.transaction().execute((tx) => skeletons.move(tx as unknown as Kysely<unknown>))
+    const rows = await db.selectFrom('users').select(['name', 'name_skeleton']).orderBy('name').execute()
+    const found = Object.fromEntries(rows.map(({ name, name_skeleton }) => [name, name_skeleton]))
+    expect(names.map((name) => found[name])).toEqual(['paypal', 'paypal', 'admln', 'admln'])
   })
 })

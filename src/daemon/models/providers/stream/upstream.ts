@@ -128,7 +128,9 @@ class UpstreamCall implements Upstream, Dispatcher.DispatchHandler {
   #released = false
   #releaseTimer: Timer | undefined
 
-  constructor(pool: Dispatcher, { path, headers, body }: UpstreamRequest, signal: AbortSignal) {
+  constructor(pool: Dispatcher, { path, headers: usual, body, governed }: UpstreamRequest, signal: AbortSignal) {
+    const own = governed?.entitled.headers
+    const headers = own ? [...usual, ...own] : usual
     this.#signal = signal
     this.#pool = pool
     this.#head = new Promise((resolve, reject) => {
