@@ -43,7 +43,7 @@ export const CLI_CODES = {
   EXPORT_NOT_SIGNED: 'the gateway did not sign the export',
   KEYS_OF_THE_EXPORT: 'consistent, but only by the keys of the export',
   COSIGNATURES_MISSING: 'too few witnesses signed a checkpoint',
-  RECEIPTS_MISSING: 'receipts of a log are missing',
+  RECEIPTS_MISSING: '`audit reconcile`: receipts are missing or unreadable',
   LOG_FORKED: 'a later state of the log does not extend an earlier one',
   LOG_KEY_MISSING: 'the key of a remembered checkpoint is unknown',
   LOG_ROLLED_BACK: 'the log is shorter than a remembered checkpoint',
