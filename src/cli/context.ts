@@ -13,6 +13,8 @@ export type CliContext = {
   io: Io
   /** The program sets this member before a command's action runs. */
   globals: GlobalFlags
+  /** The command that runs, once its flags are parsed. */
+  command: Command | undefined
   /** Throws a usage error for an invalid configuration. */
   settings(): Promise<Settings>
   api(): Promise<Api>

@@ -19,6 +19,7 @@ export function createContext(io: Io, { managesProfiles, commandTree }: ContextO
   const context: CliContext = {
     io,
     globals: {},
+    command: undefined,
     exitCode: 0,
     commandTree: () => commandTree(context),
     settings: () => {

@@ -1,4 +1,5 @@
 /** Failures of the command line, their exit codes and their messages. */
+import type { CliCode } from './error-codes.ts'
 
 /** The exit codes of all commands (docs/cli.md, Errors and exit codes). */
 export const EXIT = {
@@ -20,7 +21,7 @@ export const EXIT = {
 } as const
 
 export type CliErrorOptions = ErrorOptions & {
-  code?: string
+  code?: CliCode
   /** Lines that state the cause, the location of the cause, and the next command to type. */
   hints?: string[]
   httpStatus?: number | undefined
@@ -28,6 +29,8 @@ export type CliErrorOptions = ErrorOptions & {
   retryable?: boolean
   /** After status 429, how long to wait before the next request. */
   retryAfterSeconds?: number | undefined
+  /** The member of the request that the gateway rejected. Messages name the flag that sets this member. */
+  field?: string | undefined
   /** The body of the error response, unchanged. */
   answer?: Uint8Array
 }
@@ -36,7 +39,8 @@ export type CliErrorOptions = ErrorOptions & {
 export class CliError extends Error {
   override name = 'CliError'
   readonly exitCode: number
-  readonly code: string
+  readonly code: CliCode
+  readonly field: string | undefined
   readonly hints: string[]
   readonly httpStatus: number | undefined
   readonly requestId: string | undefined
@@ -48,6 +52,7 @@ export class CliError extends Error {
     super(message, options)
     this.exitCode = exitCode
     this.code = options.code ?? 'CLI_ERROR'
+    this.field = options.field
     this.hints = options.hints ?? []
     this.httpStatus = options.httpStatus
     this.requestId = options.requestId

@@ -26,6 +26,7 @@ export async function buildProgram(context: CliContext, selection: Selection): P
     .configureHelp({ subcommandTerm: (command) => command.name(), optionDescription: describeOption })
     .hook('preAction', (_, leaf) => {
       context.globals = globalFlagsOf(leaf)
+      context.command = leaf
     })
   program.optionsGroup('Global flags (before or after the command):')
   addGlobalOptions(program, { shown: true })

@@ -73,7 +73,8 @@ export async function runDaemon(): Promise<void> {
     log.info({ url: app.url, version: version(), pid: process.pid }, 'listening')
     await notifySystemd(['READY=1', `STATUS=Listening on ${app.url}`], process.env, log)
   } catch (error) {
-    log.error({ error }, 'the daemon could not start')
+    // One line states the cause. The stack would only repeat it.
+    log.debug({ error }, 'the daemon could not start')
     complain(reasonOf(error))
     exit(EXIT_FAILURE, log)
   }

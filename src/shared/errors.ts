@@ -98,6 +98,8 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS
 
+export const isErrorCode = (text: string): text is ErrorCode => Object.hasOwn(ERRORS, text)
+
 /** Whether an error with this code usually passes by itself. */
 export const isRetryable = (code: ErrorCode): boolean => 'retryable' in ERRORS[code]
 

@@ -3,7 +3,7 @@
  * values that the contract leaves open and this project chose. If only one file uses a constant, that file defines it.
  */
 
-/** Version of the interface. */
+/** The version of the interface and of the package. A test compares package.json with it. */
 export const INTERFACE_VERSION = '1.1.0'
 
 // Chat

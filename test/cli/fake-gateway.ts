@@ -643,7 +643,14 @@ const DEFAULTS: Record<string, Script> = {
   [`DELETE ${PROVIDER}`]: changed(200, {}),
   [`POST ${PROVIDER}/test`]: json(200, {
     success: true,
-    test: { provider: 'house', model: 'small', ok: true, latencyMs: 120, reason: null, message: 'house/small answered' },
+    test: {
+      provider: 'house',
+      model: 'small',
+      ok: true,
+      latencyMs: 120,
+      reason: null,
+      message: 'house/small answered',
+    },
   }),
   'GET /api/admin/cache': json(200, {
     success: true,
@@ -674,6 +681,8 @@ const DEFAULTS: Record<string, Script> = {
       : flatError(401, 'Invalid API key', 'The API key is not valid.')(request, response),
   'GET /api/external/health': json(200, { success: true, status: 'healthy', timestamp: 'now', version: '1.1.0' }),
   'GET /livez': json(200, { status: 'ok' }),
+  'GET /metrics': (_, response) =>
+    void response.writeHead(200, { 'content-type': 'text/plain' }).end('process_start_time_seconds 1767225600\n'),
   'GET /readyz': json(200, {
     status: 'ready',
     checks: {

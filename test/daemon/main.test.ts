@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { request } from 'undici'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { newApiKey } from '../../src/shared/ids.ts'
+import { INTERFACE_VERSION } from '../../src/shared/spec-limits.ts'
 import { deferred } from '../deferred.ts'
 import { type DaemonProcess, endDaemons, runDaemon } from '../e2e/daemon-process.ts'
 import { postgresEngine } from '../engines.ts'
@@ -49,6 +50,19 @@ describe('the command line', () => {
       stderr: '',
     })
     expect(await run(['--version']).ended).toMatchObject({ code: 0, stdout: `aigwd ${version}\n`, stderr: '' })
+  })
+
+  test('health, OpenAPI, package and lock file have one version', async () => {
+    const read = async (name: string) => JSON.parse(await readFile(join(project, name), 'utf8'))
+    const [{ version }, lock, api] = await Promise.all(
+      ['package.json', 'package-lock.json', 'docs/openapi.json'].map(read),
+    )
+    const daemon = serve()
+    const health = await request(`${await daemon.url()}/api/external/health`)
+    expect([INTERFACE_VERSION, lock.version, lock.packages[''].version, api.info.version]).toEqual(
+      Array(4).fill(version),
+    )
+    expect(await health.body.json()).toMatchObject({ version })
   })
 
   test('--check of a valid configuration exits with 0 and changes nothing', async () => {
@@ -143,6 +157,7 @@ describe('starting', () => {
     taken.close()
     expect(ended.code).toBe(1)
     expect(ended.stderr.trimEnd().split('\n')).toEqual([expect.stringContaining(`127.0.0.1:${port}`)])
+    expect(ended.stdout).not.toMatch(/"stack"|"level":"(error|fatal)"/)
     expect(await serve().url()).toMatch(/^http:/)
   })
 
@@ -165,8 +180,11 @@ describe('starting', () => {
   test('an unreachable store exits with 1 and one line without the password', async () => {
     const ended = await serve([], { AIGW_DATABASE_URL: 'postgres://aigw:hunter2@127.0.0.1:1/aigw' }).ended
     expect(ended.code).toBe(1)
-    expect(ended.stderr.trimEnd().split('\n')).toEqual([expect.stringContaining('127.0.0.1:1')])
-    expect(ended.stdout + ended.stderr).not.toContain('hunter2')
+    expect(ended).toMatchObject({
+      stdout: '',
+      stderr:
+        'aigwd: The PostgreSQL database aigw at 127.0.0.1:1 cannot be opened: connection refused. Check database.url or AIGW_DATABASE_URL.\n',
+    })
   })
 
   test('AIGW_DATABASE_URL selects PostgreSQL as the store', async () => {
@@ -316,7 +334,9 @@ describe('stopping', () => {
     await writeFile(file, `log: {level: silent}\nproviders: {test: ${provider}}\n`)
     daemon.child.kill('SIGHUP')
     const reloaded = async () =>
-      (await request(`${url}/api/admin/config/reload`, { method: 'POST', headers: { authorization: `Bearer ${key}` } })).body.json()
+      (
+        await request(`${url}/api/admin/config/reload`, { method: 'POST', headers: { authorization: `Bearer ${key}` } })
+      ).body.json()
     await reloaded()
     expect(await reloaded()).toMatchObject({ reload: { changed: [], needsRestart: [] } })
     daemon.child.kill('SIGTERM')

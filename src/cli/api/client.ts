@@ -5,7 +5,7 @@ import { Readable } from 'node:stream'
 import { urlToHttpOptions } from 'node:url'
 import { CliError, EXIT } from '../errors.ts'
 import { type Io, type Note, pause } from '../io.ts'
-import { getKey } from '../profile/key-source.ts'
+import { getKey, keyHints } from '../profile/key-source.ts'
 import type { Settings } from '../profile/profile.ts'
 import { brokenAnswer, notAGateway, redirected, timedOut, toHttpError, unfinished, unreachable } from './http-errors.ts'
 import { withoutSecretMembers } from './secret-members.ts'
@@ -56,6 +56,7 @@ export type OpenAnswer = {
   endsAt: number
 }
 
+type FailedAnswer = Pick<OpenAnswer, 'status' | 'headers' | 'requestId'> & { raw: Uint8Array }
 type Answer<Body> = { status: number; body: Body; raw: Buffer; requestId: string | undefined }
 
 export type Api = {
@@ -74,6 +75,8 @@ export type Api = {
   read(answer: OpenAnswer): Promise<Buffer>
   /** Returns the JSON of a 2xx response. Throws an error for any other status (docs/cli.md, Errors and exit codes). */
   send<Body extends object>(request: ApiRequest): Promise<Answer<Body>>
+  /** Returns the error for a response with an error status. */
+  toError(answer: FailedAnswer): CliError
   /** Closes idle connections and discards unread responses. */
   close(): void
 }
@@ -159,9 +162,15 @@ export function createApi({ settings, io, note }: ApiDeps): Api {
     return Buffer.concat(chunks)
   }
 
+  const toError = ({ status, headers, requestId, raw }: FailedAnswer, ownHints?: string[]) => {
+    const hints = ownHints ?? keyHints(settings, io.env)
+    return toHttpError({ status, requestId, raw, headers }, { baseUrl, now: io.clock.now(), keyHints: hints })
+  }
+
   return {
     baseUrl,
     open,
+    toError,
     parts,
     read,
     close: () => agent.destroy(),
@@ -170,7 +179,11 @@ export function createApi({ settings, io, note }: ApiDeps): Api {
       const raw = await read(answer)
       const { status, requestId } = answer
       if (status >= 300 && status < 400) throw redirected(baseUrl, answer.headers.location)
-      if (status < 200 || status >= 300) throw toHttpError({ status, requestId, raw, headers: answer.headers })
+      if (status < 200 || status >= 300) {
+        // `login` sends a key that is not saved yet.
+        const hints = request.key === undefined ? undefined : ['The gateway rejected this key. Nothing was saved.']
+        throw toError({ status, requestId, raw, headers: answer.headers }, hints)
+      }
       return { status, body: parseAnswer<Body>(raw, baseUrl, requestId), raw, requestId }
     },
   }

@@ -1,5 +1,7 @@
 /** Turns HTTP statuses and network failures into errors with exit codes and hints. */
 import type { IncomingHttpHeaders } from 'node:http'
+import { ERRORS, type ErrorCode, isErrorCode } from '../../shared/errors.ts'
+import type { CliCode } from '../error-codes.ts'
 import { CliError, type CliErrorOptions, EXIT, isErrno } from '../errors.ts'
 import { findAtPath } from '../output/formats.ts'
 import { attemptHints, logHint, needOperator } from './failed-models.ts'
@@ -10,6 +12,9 @@ type FailedAnswer = {
   raw: Uint8Array
   headers: IncomingHttpHeaders
 }
+
+/** What the error of a response says about this client: the gateway's address, and hints for a rejected key. */
+type Caller = { baseUrl: string; now: number; keyHints: string[] }
 
 const EXIT_OF_STATUS: Record<number, number> = {
   401: EXIT.auth,
@@ -24,7 +29,7 @@ const EXIT_OF_STATUS: Record<number, number> = {
 }
 
 /** Turns an error response into an error. `error` in the body is an object or a string. */
-export function toHttpError({ status, requestId, raw, headers }: FailedAnswer): CliError {
+export function toHttpError({ status, requestId, raw, headers }: FailedAnswer, caller: Caller): CliError {
   const body = parseBody(raw)
   const structured = typeof findAtPath(body, 'error') === 'object'
   const textAt = (path: string): string | undefined => {
@@ -35,15 +40,22 @@ export function toHttpError({ status, requestId, raw, headers }: FailedAnswer): 
   const message = structured ? textAt('error.message') : textAt('message')
   // A message about several faults has one line for each.
   const [text, ...faults] = message?.split('\n') ?? []
+  if (label === undefined && NO_SUCH_ROUTE.has(status)) {
+    return notAGateway(EXIT.error, `${caller.baseUrl} is not an aigw gateway (it answered ${status})`, {
+      httpStatus: status,
+      requestId,
+    })
+  }
   const exhausted = label === 'All model attempts failed'
   const ofRequest = textAt('request_id') ?? requestId
   const failedChat = exhausted || label === 'Provider rejected the request'
   const otherwise = status < 500 ? EXIT.usage : EXIT.error
   return new CliError(
-    exhausted ? EXIT.upstream : (EXIT_OF_STATUS[status] ?? otherwise),
-    `${text ?? `the gateway answered ${status}`}${label === undefined ? '' : ` (${label})`}`,
+    exhausted && status !== 429 ? EXIT.upstream : (EXIT_OF_STATUS[status] ?? otherwise),
+    `${text ?? `the gateway, or a proxy before it, answered ${status}`}${label === undefined ? '' : ` (${label})`}`,
     {
-      code: label ?? `HTTP_${status}`,
+      code: codeOf(status, label, structured),
+      field: textAt('error.details.field') ?? textAt('details.field') ?? fieldIn(label),
       httpStatus: status,
       requestId: ofRequest,
       retryable: (status === 429 || status >= 500) && !needOperator(findAtPath(body, 'attempts')),
@@ -51,12 +63,33 @@ export function toHttpError({ status, requestId, raw, headers }: FailedAnswer): 
       answer: raw,
       hints: [
         ...faults,
-        ...hintsFor(status, body, headers, `${label} ${text}`),
+        ...hintsFor(status, body, headers, { text: `${label} ${text}`, caller }),
         ...(failedChat ? logHint(ofRequest) : []),
       ],
     },
   )
 }
+
+/** A gateway answers these statuses only with its own error body. */
+const NO_SUCH_ROUTE: ReadonlySet<number> = new Set([404, 405])
+
+/** Returns the code of an error, so that programs can compare one set of words (docs/cli.md, Error codes). */
+function codeOf(status: number, label: string | undefined, structured: boolean): CliCode {
+  if (label === undefined) return 'HTTP_ERROR'
+  const word = label.toUpperCase()
+  if (structured && isErrorCode(word)) return word
+  const known = ERROR_CODES.find((code) => ERRORS[code].label === label && ERRORS[code].status === status)
+  if (known !== undefined) return known
+  return fieldIn(label) === undefined ? 'HTTP_ERROR' : 'VALIDATION_ERROR'
+}
+const ERROR_CODES = Object.keys(ERRORS).filter((name): name is ErrorCode => isErrorCode(name))
+
+/** Returns the code of the `error` frame of a stream. */
+export const codeOfLabel = (label: string): CliCode | undefined =>
+  ERROR_CODES.find((code) => ERRORS[code].label === label)
+
+/** Returns the field of a flat label: `max_tokens` of `Invalid max_tokens`. */
+const fieldIn = (label: string | undefined): string | undefined => /^Invalid ([\w.[\]]+)$/.exec(label ?? '')?.[1]
 
 /** The gateway sends `Retry-After` as a number of seconds (RFC 9110, section 10.2.3). */
 const secondsIn = (header: string | undefined): number | undefined =>
@@ -72,10 +105,18 @@ export function parseBody(raw: Uint8Array): unknown {
   }
 }
 
-function hintsFor(status: number, body: unknown, headers: IncomingHttpHeaders, text: string): string[] {
+function hintsFor(
+  status: number,
+  body: unknown,
+  headers: IncomingHttpHeaders,
+  { text, caller }: { text: string; caller: Caller },
+): string[] {
   const attempts = findAtPath(body, 'attempts')
-  if (Array.isArray(attempts) && attempts.length > 0) return attemptHints(attempts)
-  if (status === 401) return ['Sign in again:      aigw login', 'Where is the key?   aigw profiles list']
+  if (Array.isArray(attempts) && attempts.length > 0) {
+    const seconds = status === 429 ? secondsIn(headers['retry-after']) : undefined
+    return [...attemptHints(attempts), ...(seconds === undefined ? [] : [retryHint(seconds, caller.now)])]
+  }
+  if (status === 401) return caller.keyHints
   const mayOnlyRead = status === 403 && text.includes('may only read the index')
   if (mayOnlyRead) return ['Let the key write:  aigw keys update KEY --index-access write']
   // The gateway sends the same response if the index does not exist and if this key is not allowed to use it.
@@ -90,11 +131,17 @@ function hintsFor(status: number, body: unknown, headers: IncomingHttpHeaders, t
     const reset = findAtPath(body, 'reset_time')
     const seconds = findAtPath(body, 'error.retryAfter') ?? headers['retry-after']
     if (typeof reset === 'string') return [`Try again after ${reset}.`]
-    return seconds === undefined ? ['Try again later.'] : [`Try again in ${seconds} seconds.`]
+    return seconds === undefined ? ['Try again later.'] : [retryHint(Number(seconds), caller.now)]
   }
   const field = findAtPath(body, 'error.details.field')
   if (typeof field === 'string') return [`Field:  ${field}`]
   return status >= 500 ? ["See the gateway's log for the request id."] : []
+}
+
+/** States the wait and the time at its end. */
+function retryHint(seconds: number, now: number): string {
+  const at = new Date(now + seconds * 1_000).toISOString().replace(/\.\d+Z$/, 'Z')
+  return `Try again in ${seconds} seconds, at ${at}.`
 }
 
 const REASONS: Record<string, string> = {

@@ -259,6 +259,15 @@ const cache = several(() => import('./cache/commands.ts'), {
   clear: 'Delete all stored answers of the tenant',
 })
 
+const config = several(() => import('./config/commands.ts'), {
+  get: 'Print the value of a setting',
+  set: 'Set a value',
+  unset: 'Remove a setting',
+  list: 'List the settings of the file',
+  edit: 'Edit the file in your editor',
+  explain: 'Show where the value of a setting comes from',
+})
+
 const logs = several(() => import('./logs/commands.ts'), {
   list: 'List requests and changes',
   tail: 'Show new entries as they are logged',
@@ -321,7 +330,10 @@ export const COMMAND_GROUPS: Group[] = [
   {
     title: 'Gateway:',
     entries: [
+      one('init', 'Write the configuration of a new gateway', () => import('./gateway/init/init.ts')),
       one('serve', 'Run the gateway on this machine', () => import('./gateway/serve.ts')),
+      one('status', 'Show the state of a gateway', () => import('./gateway/status.ts')),
+      one('doctor', 'Find problems and their remedies', () => import('./gateway/doctor/doctor.ts')),
       one('health', 'Check whether a gateway is healthy', () => import('./gateway/health.ts')),
       one('reload', 'Apply a changed configuration file (operator key)', () => import('./gateway/reload.ts')),
       noun('providers', 'Providers of models (operator key): list, show, add, update, test, remove', providers),
@@ -344,6 +356,7 @@ export const COMMAND_GROUPS: Group[] = [
   {
     title: 'More:',
     entries: [
+      { name: 'config', summary: 'Settings: get, set, unset, list, edit, explain', verbs: config },
       one('api', 'Call any route of the gateway', () => import('./api/call.ts')),
       one('completion', 'Print a completion script for your shell', () => import('./shell/completion.ts')),
       one('version', 'Print the version', () => import('./shell/version.ts')),

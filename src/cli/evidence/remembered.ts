@@ -6,6 +6,7 @@ import { isObject } from '../../shared/evidence/keys.ts'
 import { type ConsistencyClaim, verifyConsistency } from '../../shared/evidence/merkle.ts'
 import { type Checkpoint, NoteError, verifyNote } from '../../shared/evidence/note.ts'
 import type { CliContext } from '../context.ts'
+import type { CliCode } from '../error-codes.ts'
 import { CliError, EXIT } from '../errors.ts'
 import { findStateDir, readState, writeState } from '../profile/state-files.ts'
 import type { CheckpointNote } from './chains.ts'
@@ -162,7 +163,7 @@ export function toPath(json: unknown): Buffer[] | undefined {
   return path.map((hash: string) => Buffer.from(hash, 'hex'))
 }
 
-function lost(code: string, message: string, log?: Remembered): CliError {
+function lost(code: CliCode, message: string, log?: Remembered): CliError {
   const hints = [
     ...(log === undefined ? [] : [`Remembered:  ${JSON.stringify(log.note)}`]),
     'Losses that the operator knows:  aigw audit losses',

@@ -4,6 +4,7 @@ import type { CliContext } from '../context.ts'
 import { usageError } from '../errors.ts'
 import { findAtPath } from '../output/formats.ts'
 import { type Fields, withFlags } from './from-file.ts'
+import { nameMembers } from './member-flags.ts'
 import { repeatable } from './repeatable.ts'
 
 /** One flag or argument of a command, and the member of the request that it sets. */
@@ -65,6 +66,7 @@ export function addFields(command: Command, fields: readonly Field[]): Command {
     if (isArgument(field)) command.argument(field.flag, field.help)
     else command.addOption(toOption(field))
   }
+  nameMembers(command, Object.fromEntries(fields.map((field) => [field.member, labelOf(field)])))
   const names = command.options.flatMap(({ long }) => long?.slice(2) ?? [])
   for (const name of names) if (names.includes(`no-${name}`)) exclusive(command, name)
   return command

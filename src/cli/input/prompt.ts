@@ -30,6 +30,19 @@ export async function askSecret(message: string, io: Io): Promise<string> {
   return password({ message, mask: false }, promptContext(io)).catch(toInterrupted)
 }
 
+/** Asks for a text. */
+export async function askText(message: string, io: Io, byDefault?: string): Promise<string> {
+  const { input } = await import('@inquirer/prompts')
+  const question = byDefault === undefined ? { message } : { message, default: byDefault }
+  return input(question, promptContext(io)).catch(toInterrupted)
+}
+
+/** Asks a question whose default answer is no. */
+export async function askChoice(message: string, io: Io): Promise<boolean> {
+  const { confirm } = await import('@inquirer/prompts')
+  return confirm({ message, default: false }, promptContext(io)).catch(toInterrupted)
+}
+
 /**
  * Returns the value or, if it is undefined, the answer to a prompt. Without a terminal, throws a usage error that names
  * `flag`.

@@ -50,8 +50,18 @@ function toContent(text: string, from: string): string {
 export const readText = async (path: string): Promise<string> =>
   toUtf8(await readFile(path).catch(failedToRead(path)), path)
 
-/** Decodes UTF-8 and drops a leading byte order mark. Throws a usage error for invalid UTF-8. */
+/** A PDF may consist of ASCII only. */
+const PDF = Buffer.from('%PDF-')
+/** Text contains no zero byte, except in UTF-16, which is rejected too. */
+const isBinary = (bytes: Uint8Array): boolean => bytes.includes(0) || PDF.equals(bytes.subarray(0, PDF.length))
+
+/** Decodes UTF-8 and drops a leading byte order mark. Throws a usage error for a binary file and for invalid UTF-8. */
 export function toUtf8(bytes: Uint8Array, from: string): string {
+  if (isBinary(bytes)) {
+    throw usageError(`${from} is a binary file, not text`, [
+      'Add documents such as PDF to a knowledge base:  aigw indexes add INDEX FILE',
+    ])
+  }
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch {

@@ -12,6 +12,7 @@ import {
   isFailedWrite,
   unwritable,
 } from '../errors.ts'
+import { withFlagName } from '../input/member-flags.ts'
 import { writeTo } from '../io.ts'
 import { createPainter, mayColour } from './colour.ts'
 import { forTerminal, forTerminalLine } from './terminal-text.ts'
@@ -22,7 +23,7 @@ export async function reportFailure(error: unknown, words: string[], context: Cl
   // After a stop or a closed pipe, any other error is only a consequence of that event.
   const first: unknown = io.signal.aborted ? io.signal.reason : error
   if (isClosedPipe(first) || first instanceof Interrupted) return exitCodeOf(first)
-  const cause = isFailedWrite(first) ? unwritable('the output', first) : first
+  const cause = isFailedWrite(first) ? unwritable('the output', first) : withFlagName(first, context.command)
   if (cause instanceof DryRun) {
     try {
       const [settings, { createOutput }] = await Promise.all([context.settings(), import('./output.ts')])

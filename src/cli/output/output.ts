@@ -79,10 +79,11 @@ export function createOutput(io: Io, settings: OutputSettings): Output {
       return write(terminal ? forTerminal(text) : text)
     }
     const { toCard, toTable } = await import('./table.ts')
-    if (!Array.isArray(value)) return write(toCard(value, columns, await painter()))
+    const now = io.clock.now()
+    if (!Array.isArray(value)) return write(toCard(value, columns, { painter: await painter(), now }))
     if (rows.length === 0 && view.none !== undefined) return writeTo(io.stderr, `${view.none}\n`)
     const width = io.stdout.columns ?? 80
-    const text = await toTable(rows, { columns, headers: settings.headers, width, painter: await painter() })
+    const text = await toTable(rows, { columns, headers: settings.headers, width, painter: await painter(), now })
     return text.split('\n').length > (io.stdout.rows ?? Number.POSITIVE_INFINITY) && settings.pager !== undefined
       ? page(text, settings.pager, io)
       : write(text)

@@ -17,3 +17,14 @@ export function wrapLine(line: string, width: number): string[] {
   }
   return [...lines, current ?? '']
 }
+
+/** Wraps a line between words at `width` cells, and splits words that are longer than `width`. */
+export const wrapText = (line: string, width: number): string[] =>
+  wrapLine(line, width).flatMap((part) => {
+    const pieces = ['']
+    for (const char of part) {
+      if (textWidth(`${pieces.at(-1)}${char}`) > width) pieces.push('')
+      pieces[pieces.length - 1] += char
+    }
+    return pieces
+  })

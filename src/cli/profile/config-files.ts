@@ -31,7 +31,7 @@ export type Credentials = Record<string, { origin: string; key: string }>
 export const entryOf = <Entry>(entries: Record<string, Entry> | undefined, name: string): Entry | undefined =>
   entries !== undefined && Object.hasOwn(entries, name) ? entries[name] : undefined
 
-const SYSTEM_CONFIG = '/etc/aigw/cli.yaml'
+export const SYSTEM_CONFIG = '/etc/aigw/cli.yaml'
 
 type Check = (value: unknown, at: string) => void
 
@@ -94,14 +94,15 @@ export const configPath = (env: Io['env']): string => join(configDir(env), 'conf
 export const credentialsPath = (env: Io['env']): string => join(configDir(env), 'credentials.yaml')
 
 /**
- * Reads all three files. A missing file counts as empty. If a setting is invalid, throws a usage error that names the
+ * Reads all three files, or the other two without the user's configuration. A missing file counts as empty. If a setting is invalid, throws a usage error that names the
  * file and the setting.
  */
 export async function loadConfigFiles(
   io: Io,
+  { without }: { without?: 'user' } = {},
 ): Promise<{ user: ConfigFile; system: ConfigFile; credentials: Credentials }> {
   const [user, system, keys] = await Promise.all([
-    readYaml<ConfigFile>(configPath(io.env), configFile),
+    without === 'user' ? undefined : readYaml<ConfigFile>(configPath(io.env), configFile),
     readYaml<ConfigFile>(SYSTEM_CONFIG, configFile),
     readYaml<{ keys?: Credentials }>(credentialsPath(io.env), credentialsFile),
   ])
@@ -158,15 +159,26 @@ async function editYaml(path: string, edits: Edit[], mode: number | undefined): 
     if (value !== undefined) document.setIn(at, value)
     else if (document.hasIn(at)) document.deleteIn(at)
   }
+  await writeText(path, String(document), mode)
+}
+
+/** Replaces a text file. Keeps the mode of an existing file, unless `mode` is given. Throws an error with exit code 1. */
+export async function writeText(path: string, text: string, mode?: number): Promise<void> {
   try {
     await mkdir(dirname(path), { recursive: true, mode: 0o700 })
     // If the path is a link, replaces the link's target and keeps the link.
     const target = await realpath(path).catch(() => path)
     const found = await stat(target).catch(() => undefined)
-    await replaceFile(target, String(document), mode ?? (found === undefined ? 0o644 : found.mode & 0o777))
+    await replaceFile(target, text, mode ?? (found === undefined ? 0o644 : found.mode & 0o777))
   } catch (error) {
     throw unwritable(path, error)
   }
+}
+
+/** Validates the content of a `config.yaml`. Throws an error that names the invalid setting. */
+export function toConfigFile(content: unknown): ConfigFile {
+  configFile(content, '')
+  return content as ConfigFile
 }
 
 /** Replaces a file atomically. After a crash, the file contains either the old or the new content. */

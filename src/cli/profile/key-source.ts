@@ -4,7 +4,8 @@ import { readFile } from 'node:fs/promises'
 import { CliError, EXIT, failedToRead, usageError } from '../errors.ts'
 import type { Io, Note } from '../io.ts'
 import { readStdin } from '../io.ts'
-import { areCredentialsExposed, credentialsPath, isExposed } from './config-files.ts'
+import { toShellWord } from '../output/shell-word.ts'
+import { areCredentialsExposed, configPath, credentialsPath, isExposed } from './config-files.ts'
 import type { Settings } from './profile.ts'
 
 /** Longer than any key. */
@@ -40,6 +41,29 @@ export async function findKey(settings: Settings, io: Io, note: Note): Promise<s
     case 'command':
       return toKey(await runKeyCommand(key.command, io), 'key_command')
   }
+}
+
+/** Returns hints for a key that the gateway rejected: the key's source, and how to use another key. */
+export function keyHints({ key, profile }: Settings, env: Io['env']): string[] {
+  const signIn = `Sign in again:      aigw login -P ${toShellWord(profile)}`
+  switch (key.kind) {
+    case 'none':
+      return [signIn]
+    case 'command':
+      return [`The key came from the key_command of profile '${profile}' (${configPath(env)}).`]
+    case 'value':
+      if (key.from === 'profile') {
+        return [`The key came from profile '${profile}' (${credentialsPath(env)}).`, signIn]
+      }
+      break
+  }
+  const named = key.kind === 'file' && key.from !== 'AIGW_API_KEY_FILE' ? `${key.from} ${key.path}` : key.from
+  const saved = key.overrides === true ? `, which overrides the key of profile '${profile}'` : ''
+  const origin = `The key came from ${named}${saved}.`
+  const without = key.from === '--api-key-file' ? 'omit --api-key-file' : `unset ${key.from}`
+  return key.overrides === true
+    ? [origin, `Use the saved key:  ${without}`]
+    : [origin, `Use another key:    ${without}, then aigw login`]
 }
 
 /** Like `findKey`, but throws an error with exit code 4 if there is no key. */

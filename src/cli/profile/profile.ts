@@ -18,9 +18,10 @@ const DEFAULT_RETRIES = 2
 const MOST_RETRIES = 10
 
 /** The source of the key. The key itself is read only when a request needs it. */
+/** `overrides`: the profile has a stored key for this gateway too, which is not used. */
 type KeySource =
-  | { kind: 'value'; value: string }
-  | { kind: 'file'; path: string }
+  | { kind: 'value'; value: string; from: 'AIGW_API_KEY' | 'profile'; overrides?: boolean }
+  | { kind: 'file'; path: string; from: '--api-key-file' | 'AIGW_API_KEY_FILE'; overrides?: boolean }
   | { kind: 'command'; command: string | string[] }
   /** `why` is set if a key exists but belongs to another gateway. */
   | { kind: 'none'; why?: string }
@@ -134,13 +135,15 @@ type Chosen = { profile: string; entry: ProfileEntry | undefined; ownUrl: string
 
 /** Never chooses a key that is stored for another gateway, regardless of the flags. */
 function chooseKey({ flags, env, credentials }: SettingsInput, { profile, entry, ownUrl, baseUrl }: Chosen): KeySource {
-  if (flags.apiKeyFile !== undefined) return { kind: 'file', path: flags.apiKeyFile }
-  const value = filled(env.AIGW_API_KEY)
-  if (value !== undefined) return { kind: 'value', value }
-  const path = filled(env.AIGW_API_KEY_FILE)
-  if (path !== undefined) return { kind: 'file', path }
-
   const { origin } = new URL(baseUrl)
+  const stored = entryOf(credentials, profile)
+  const overrides = stored?.origin === origin
+  if (flags.apiKeyFile !== undefined) return { kind: 'file', path: flags.apiKeyFile, from: '--api-key-file', overrides }
+  const value = filled(env.AIGW_API_KEY)
+  if (value !== undefined) return { kind: 'value', value, from: 'AIGW_API_KEY', overrides }
+  const path = filled(env.AIGW_API_KEY_FILE)
+  if (path !== undefined) return { kind: 'file', path, from: 'AIGW_API_KEY_FILE', overrides }
+
   const bound = (owner: string): KeySource => ({
     kind: 'none',
     why: `The key of profile '${profile}' belongs to ${owner} and is not sent to ${origin}.`,
@@ -149,9 +152,8 @@ function chooseKey({ flags, env, credentials }: SettingsInput, { profile, entry,
     const owner = new URL(ownUrl).origin
     return owner === origin ? { kind: 'command', command: entry.key_command } : bound(owner)
   }
-  const stored = entryOf(credentials, profile)
   if (stored === undefined) return { kind: 'none' }
-  return stored.origin === origin ? { kind: 'value', value: stored.key } : bound(stored.origin)
+  return stored.origin === origin ? { kind: 'value', value: stored.key, from: 'profile' } : bound(stored.origin)
 }
 
 function chooseFormat({ flags, env, user, system }: SettingsInput): Format | undefined {

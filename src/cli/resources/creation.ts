@@ -13,7 +13,7 @@ import { openSecretFile } from '../output/secret-file.ts'
 import { toShellWord } from '../output/shell-word.ts'
 import type { Settings } from '../profile/profile.ts'
 import type { CreateFlags, SecretFlags } from './options.ts'
-import { type Described, findNamed, itemIn, toCode } from './resolve.ts'
+import { type Described, findNamed, itemIn } from './resolve.ts'
 
 /** Options for creating one kind of resource. They override the defaults. */
 export type Creation<Item extends object> = {
@@ -122,7 +122,7 @@ export async function create<Item extends { id: string }>(
   else {
     const message = `${noun} '${name}' exists, but ${saveTo} does not, and its secret is shown only once`
     const hints = [`A new secret:  ${renewal} --save-to ${toShellWord(saveTo)}`]
-    throw new CliError(EXIT.conflict, message, { code: `${toCode(noun)}_SECRET_MISSING`, hints })
+    throw new CliError(EXIT.conflict, message, { code: 'SECRET_MISSING', hints })
   }
 }
 
@@ -134,7 +134,7 @@ async function noteExisting(
 ): Promise<void> {
   if (strict && differing.length > 0) {
     throw new CliError(EXIT.conflict, `${noun} '${name}' already exists and differs: ${differing.join(', ')}`, {
-      code: `${toCode(noun)}_DIFFERS`,
+      code: 'DIFFERS',
       hints: differing.map((field) => `Its ${field} is: ${JSON.stringify(Reflect.get(existing, field))}`),
     })
   }

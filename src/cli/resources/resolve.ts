@@ -1,7 +1,9 @@
 /** Finds one resource by its id or name, and prints the resource. */
+import { isErrorCode } from '../../shared/errors.ts'
 import { EMAIL_CHARS } from '../../shared/spec-limits.ts'
 import { notAGateway } from '../api/http-errors.ts'
 import type { CliContext } from '../context.ts'
+import type { CliCode } from '../error-codes.ts'
 import { CliError, EXIT, usageError } from '../errors.ts'
 import type { View } from '../output/formats.ts'
 import { findMatching } from './listing.ts'
@@ -116,13 +118,19 @@ async function getNamed<Item extends { id: string }>(
   if (item !== undefined) return item
   const { noun, command, listCommand = `aigw ${command} list` } = resource
   throw new CliError(EXIT.notFound, `there is no ${noun} '${given}'`, {
-    code: `${toCode(noun)}_NOT_FOUND`,
+    code: notFoundCode(noun),
     hints: [`To list existing names and ids, run: ${listCommand}`],
   })
 }
 
-/** Converts a noun to the form of error codes: `API key` to `API_KEY`. */
-export const toCode = (noun: string): string => noun.toUpperCase().replaceAll(' ', '_')
+/** Returns the gateway's code for a missing resource: `API_KEY_NOT_FOUND` for an `API key`. */
+function notFoundCode(noun: string): CliCode {
+  const words = `${noun
+    .replace(/^prompt shield /, '')
+    .toUpperCase()
+    .replaceAll(' ', '_')}_NOT_FOUND`
+  return isErrorCode(words) ? words : 'NOT_FOUND'
+}
 
 async function findById<Item extends { id: string }>(
   context: CliContext,

@@ -82,7 +82,10 @@ const isListed = (address: string, allow: AddressList | undefined): boolean =>
 
 function refuseReach(reach: Reach, mayBePrivate: boolean): void {
   if (reach === 'special') refuse('points to an address that webhooks must not call')
-  if (reach === 'private' && !mayBePrivate) refuse('points to a private, loopback or link-local address')
+  if (reach === 'private' && !mayBePrivate)
+    refuse(
+      'points to a private, loopback or link-local address. The operator of the gateway can allow such addresses with webhooks.allow in its configuration, or with WEBHOOKS_ALLOW_PRIVATE=true',
+    )
 }
 
 function isHostName(host: string): boolean {

@@ -44,6 +44,13 @@ export const WhoamiResponse = z.object({
     operator: z.boolean(),
     adminAccess: z.boolean(),
     indexAccess: z.enum(INDEX_ACCESS),
+    allowedModels: z.array(z.string()).meta({ description: 'Empty: every model' }),
+    allowedIndexes: z.array(z.string()).meta({ description: 'Empty: every index that the user may read' }),
+    allowedSMLTPPolicies: z.array(z.string()).meta({ description: 'Empty: every policy' }),
+    dailyLimit: z.int().nullable().meta({ description: 'Null: no limit' }),
+    monthlyLimit: z.int().nullable().meta({ description: 'Null: no limit' }),
+    rateLimit: z.object({ requestsPerMinute: z.int().nullable(), requestsPerHour: z.int().nullable() }),
+    expiresAt: z.string().nullable().meta({ description: 'Null: never' }),
   }),
   permissions: z
     .array(z.object({ section: z.enum(SECTIONS), level: z.enum(LEVELS) }))

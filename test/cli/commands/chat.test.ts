@@ -147,8 +147,8 @@ describe('aigw chat', () => {
       dropped: [{ field: 'top_p', why: 'gateway' }],
     }
     const lines = [
-      'note: max_tokens was changed from 9000 to 4000 (limit of the endpoint)',
-      'note: max_tokens was set to 500 (limit of this key)',
+      'note: --max-tokens was changed from 9000 to 4000 (limit of the endpoint)',
+      'note: --max-tokens was set to 500 (limit of this key)',
       'note: reasoning_effort was changed from high to none (limit of the gateway)',
       'note: top_p had no effect (the endpoint does not support it)',
     ]
@@ -169,7 +169,7 @@ describe('aigw chat', () => {
     [404, 'Index not found', 3],
     [422, 'Idempotency key reused', 2],
     [429, 'Rate limit exceeded', 7],
-    [429, 'All model attempts failed', 8],
+    [429, 'All model attempts failed', 7],
     [502, 'All model attempts failed', 8],
     [500, 'Internal server error', 1],
   ])('a %i %s exits %i and shows the message and the request', async (status, label, exitCode) => {
@@ -223,7 +223,7 @@ describe('aigw chat', () => {
     gateway.on(ROUTE, flatError(429, 'Rate limit exceeded', 'Slow down.', { reset_time: '2026-01-01T00:00:00.000Z' }))
     const { stderr } = await chat(['hi', '-o', 'json', '--retries', '0'])
     expect(JSON.parse(stderr)).toEqual({
-      code: 'Rate limit exceeded',
+      code: 'RATE_LIMIT_EXCEEDED',
       message: 'Slow down. (Rate limit exceeded)',
       http_status: 429,
       request_id: 'req-fake',

@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -22,14 +23,25 @@ const VERBS = ['create', 'list', 'show', 'update', 'delete', 'docs', 'remove', '
 
 describe('completion for bash', () => {
   let complete: (line: string) => Promise<string[]>
+  let ranNames: () => boolean
   beforeAll(async () => {
     const folder = await mkdtemp(join(tmpdir(), 'aigw-cli-'))
     const path = join(folder, 'aigw.bash')
     await writeFile(path, await scriptFor('bash'))
+    const gateway = join(folder, 'bin')
+    await mkdir(gateway)
+    // Answers as `aigw` would. One name would run a command if the script expanded it.
+    const names = `#!/bin/sh\necho "$1-one"\necho '$1-two words'\necho '$(touch ${join(folder, 'pwned')})'\n`.replace(
+      "'$1-two words'",
+      '"$1-two words"',
+    )
+    await writeFile(join(gateway, 'aigw'), names, { mode: 0o755 })
+    ranNames = () => existsSync(join(folder, 'pwned'))
     complete = async (line) => {
       const words = line.split(' ')
       const script = `source ${path}; COMP_WORDS=(${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length - 1}; _aigw; printf '%s\\n' "\${COMPREPLY[@]}"`
-      const found = await promisify(execFile)('bash', ['-c', script])
+      const env = { ...process.env, PATH: `${gateway}:${process.env.PATH}` }
+      const found = await promisify(execFile)('bash', ['-c', script], { env })
       return found.stdout.trimEnd().split('\n')
     }
     return () => rm(folder, { recursive: true })
@@ -51,6 +63,34 @@ describe('completion for bash', () => {
     ['aigw completion po', ['powershell']],
   ])('%s', async (line, expected) => {
     expect(await complete(line)).toEqual(expected)
+  })
+
+  test.each([
+    ['aigw chat -m models-o', 'models-one'],
+    ['aigw chat -i indexes-o', 'indexes-one'],
+    ['aigw chat --policy policies-t', 'policies-two\\ words'],
+    ['aigw models show models-o', 'models-one'],
+    ['aigw index docs indexes-o', 'indexes-one'],
+    ['aigw groups members add groups-o', 'groups-one'],
+    ['aigw profiles use profiles-o', 'profiles-one'],
+    ['aigw whoami -P profiles-o', 'profiles-one'],
+  ])('%s asks the gateway for names', async (line, expected) => {
+    expect(await complete(line)).toEqual([expected])
+  })
+
+  test('a name never runs a command, and a file is not completed as a name', async () => {
+    expect(await complete('aigw models show ')).toHaveLength(3)
+    expect(ranNames()).toBe(false)
+    expect(await complete('aigw audit verify --policy ')).toEqual([''])
+  })
+})
+
+describe('completion of names', () => {
+  test.each([
+    ['chat', 'models'],
+    ['indexes show', 'indexes'],
+  ])('is in the script for fish: %s', async (_, kind) => {
+    expect(await scriptFor('fish')).toContain(`-f -a '(aigw ${kind} list`)
   })
 })
 

@@ -327,7 +327,7 @@ describe('before anything is sent', () => {
   })
 
   test('a text that is no UTF-8 is refused, and so is a terminal', async () => {
-    const file = await fileWith(Buffer.from([0x66, 0xff, 0x00]))
+    const file = await fileWith(Buffer.from([0x66, 0xff, 0x66]))
     expect(await run(['shield', 'check', file])).toMatchObject({
       exitCode: 2,
       stderr: expect.stringContaining('not UTF-8'),

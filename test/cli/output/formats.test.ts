@@ -30,7 +30,7 @@ describe('formats', () => {
     const columns = [{ path: 'name' }, { path: 'users', toCell: eachAt('email') }]
     const group = { name: 'a', users: [{ email: 'a@b.c' }, { email: 'd@e.f' }] }
     expect(toTsv([group], columns, false)).toBe('a\ta@b.c,d@e.f\n')
-    expect(toCard(group, columns, await createPainter(false))).toContain('a@b.c,d@e.f\n')
+    expect(toCard(group, columns, { painter: await createPainter(false), now: 0 })).toContain('a@b.c,d@e.f\n')
     expect(toFieldLines(group, 'users.1.email')).toBe('d@e.f\n')
     expect(toTsv([{ users: [] }, { users: null }], columns.slice(1), false)).toBe('\n\n')
   })

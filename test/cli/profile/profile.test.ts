@@ -38,7 +38,7 @@ describe('settings', () => {
   })
 
   test('a stored key goes to the gateway it was stored for and to no other', () => {
-    expect(resolve({ user: work, credentials }).key).toEqual({ kind: 'value', value: 'sk-work' })
+    expect(resolve({ user: work, credentials }).key).toEqual({ kind: 'value', value: 'sk-work', from: 'profile' })
     for (const elsewhere of [
       resolve({ user: work, credentials, flags: { baseUrl: 'https://evil.example.com' } }),
       resolve({ user: work, credentials, env: { AIGW_BASE_URL: 'http://ai.example.com' } }),
@@ -63,13 +63,13 @@ describe('settings', () => {
   test('a key that is given for this run beats what is stored: file flag, then AIGW_API_KEY, then AIGW_API_KEY_FILE', () => {
     const env = { AIGW_API_KEY: 'sk-env', AIGW_API_KEY_FILE: '/run/key' }
     expect(resolve({ user: work, credentials, env, flags: { apiKeyFile: '-' } }).key).toEqual({
-      kind: 'file',
-      path: '-',
+      ...{ kind: 'file', path: '-', from: '--api-key-file', overrides: true },
     })
-    expect(resolve({ user: work, credentials, env }).key).toEqual({ kind: 'value', value: 'sk-env' })
+    expect(resolve({ user: work, credentials, env }).key).toEqual({
+      ...{ kind: 'value', value: 'sk-env', from: 'AIGW_API_KEY', overrides: true },
+    })
     expect(resolve({ user: work, credentials, env: { AIGW_API_KEY_FILE: '/run/key' } }).key).toEqual({
-      kind: 'file',
-      path: '/run/key',
+      ...{ kind: 'file', path: '/run/key', from: 'AIGW_API_KEY_FILE', overrides: true },
     })
   })
 

@@ -97,7 +97,9 @@ test('an error states the reason and never the address of a name', async () => {
   const guard: TargetGuard = { resolve: async () => ['10.1.2.3'], allowPrivate: false }
   const refusal = await checkTarget('https://inside.example/', { guard, clock: createFakeClock() }).catch((e) => e)
   expect(refusal).toBeInstanceOf(GatewayError)
-  expect(refusal.message).toBe('The URL points to a private, loopback or link-local address.')
+  expect(refusal.message).toMatch(
+    /^The URL points to a private, loopback or link-local address\. .* webhooks\.allow .*WEBHOOKS_ALLOW_PRIVATE=true\.$/,
+  )
 })
 
 test('a name without an address may be registered, and is looked up for at most 2 s', async () => {

@@ -59,6 +59,9 @@ async function login(context: CliContext, { withToken }: Flags): Promise<void> {
     await note(
       `Signed in to ${baseUrl} as ${whoami.user.name}; saved as profile '${profile}' in ${configPath(io.env)}.`,
     )
+    for (const name of ['AIGW_API_KEY', 'AIGW_API_KEY_FILE'])
+      if (io.env[name])
+        await note(`note: ${name} is set and overrides the saved key; to use the saved key:  unset ${name}`)
   }
   await output.one(whoami, WHOAMI_VIEW, raw)
 }

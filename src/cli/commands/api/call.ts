@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { Command, Option } from 'commander'
 import { findDoubledMember } from '../../../shared/doubled-member.ts'
 import { type Api, type ApiRequest, type OpenAnswer, parseAnswer } from '../../api/client.ts'
-import { redirected, toHttpError } from '../../api/http-errors.ts'
+import { redirected } from '../../api/http-errors.ts'
 import type { CliContext } from '../../context.ts'
 import { failedToRead, usageError } from '../../errors.ts'
 import { repeatable } from '../../input/repeatable.ts'
@@ -112,7 +112,7 @@ async function printBody(context: CliContext, api: Api, answer: OpenAnswer): Pro
   else if (settings.raw || !output.terminal) await output.bytes(raw)
   else await output.text(raw.toString())
   if (status >= 300 && status < 400) throw redirected(api.baseUrl, headers.location)
-  if (status >= 300) throw toHttpError({ status, requestId, headers, raw })
+  if (status >= 300) throw api.toError({ status, requestId, headers, raw })
 }
 
 /** Streams bodies other than JSON, such as events. On a terminal, control characters are removed. */

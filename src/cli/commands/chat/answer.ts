@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { ATTEMPT_TIMEOUT_MS, FIRST_TOKEN_TIMEOUT_MS, MODELS_PER_CHAIN } from '../../../shared/spec-limits.ts'
 import type { ChatMetadata, ChatResponse, CommitPoint } from '../../../shared/wire/chat.ts'
 import type { ApiRequest, OpenAnswer } from '../../api/client.ts'
-import { redirected, timedOut, toHttpError, unfinished } from '../../api/http-errors.ts'
+import { codeOfLabel, redirected, timedOut, unfinished } from '../../api/http-errors.ts'
 import type { CliContext } from '../../context.ts'
 import { CliError, EXIT } from '../../errors.ts'
 import { incomplete, type ReceivedFrame, readFrames } from './frames.ts'
@@ -119,7 +119,7 @@ async function readStream(context: CliContext, answer: OpenAnswer, listener: Lis
   const api = await context.api()
   const { status, requestId, headers } = answer
   if (status >= 300 && status < 400) throw redirected(api.baseUrl, headers.location)
-  if (status !== 200) throw toHttpError({ status, requestId, headers, raw: await api.read(answer) })
+  if (status !== 200) throw api.toError({ status, requestId, headers, raw: await api.read(answer) })
   if (headers['content-type']?.startsWith('text/event-stream') !== true) {
     throw new CliError(EXIT.error, `${api.baseUrl} did not answer with a stream`, { code: 'NOT_A_GATEWAY', requestId })
   }
@@ -144,7 +144,7 @@ async function readStream(context: CliContext, answer: OpenAnswer, listener: Lis
         seen.usage = frame.data.usage
       } else if (frame.type === 'error') {
         const { message, error, request_id } = frame.data
-        throw incomplete(`${message} (${error})`, request_id ?? requestId, error)
+        throw incomplete(`${message} (${error})`, request_id ?? requestId, codeOfLabel(error))
       }
     }
   } finally {

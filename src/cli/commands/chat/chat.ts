@@ -4,13 +4,15 @@ import { Command, Option } from 'commander'
 import type { CommitPoint, FailoverTrigger } from '../../../shared/wire/chat.ts'
 import type { CliContext } from '../../context.ts'
 import { usageError } from '../../errors.ts'
+import { nameMembers } from '../../input/member-flags.ts'
 import { repeatable } from '../../input/repeatable.ts'
 import { readText } from '../../input/text-input.ts'
 import type { Settings } from '../../profile/profile.ts'
 import { type Ask, ask } from './ask.ts'
 import { type Conversation, fitMessages, keepConversation, loadConversation } from './conversation.ts'
+import { withDefaultModel } from './default-model.ts'
 import { type ChatInput, firstModel, type PromptParts, TRIGGERS, toChatRequest, toPrompt } from './input.ts'
-import { omittedLine } from './notes.ts'
+import { CHAT_FLAGS, omittedLine } from './notes.ts'
 import { RENDER, type Render } from './shown-text.ts'
 import { isStdinPiped, readPiped } from './stdin.ts'
 import { readSystem } from './text-files.ts'
@@ -62,7 +64,7 @@ class ChatCommand extends Command {
 }
 
 export function toCommand(context: CliContext): Command {
-  return new ChatCommand('chat')
+  const command = new ChatCommand('chat')
     .description(
       'Ask a model. The prompt comes from arguments, from stdin, or from both. Without a prompt, a terminal starts a session.',
     )
@@ -103,6 +105,7 @@ export function toCommand(context: CliContext): Command {
     .option('--no-stdin', 'ignore piped stdin')
     .addHelpText('after', EXAMPLES)
     .action((words: string[], flags: ChatFlags) => chat(context, words, flags))
+  return nameMembers(command, CHAT_FLAGS)
 }
 
 /** The values of `--commit`. */
@@ -136,7 +139,8 @@ async function chat(context: CliContext, words: string[], flags: ChatFlags): Pro
     if (!mayStartSession(context, settings)) throw noPrompt(context)
     assertSession(show, flags)
     const { runSession } = await import('./session/session.ts')
-    return runSession(context, { input, render, usage, sources, messages: before?.messages ?? [] })
+    const defaults = await withDefaultModel(context, input, settings.chat)
+    return runSession(context, { input, defaults, render, usage, sources, messages: before?.messages ?? [] })
   }
   const messages = [...(before?.messages ?? []), { role: 'user' as const, content: prompt }]
   const fitting = fitMessages(messages, input.system)
@@ -144,7 +148,8 @@ async function chat(context: CliContext, words: string[], flags: ChatFlags): Pro
   const leftOut = omittedLine(messages.length - fitting.length)
   if (leftOut !== undefined) await context.note(leftOut)
   const stream = show === 'frames' || show === 'code' || (show === 'text' && flags.stream)
-  const body = toChatRequest(input, text, settings.chat, stream)
+  const defaults = await withDefaultModel(context, input, settings.chat)
+  const body = toChatRequest(input, text, defaults, stream)
   const block = flags.extractLast ? 'last' : 'first'
   const model = firstModel(body)
   const answer = await ask(context, { body, model, show, block, render, usage, sources, idempotencyKey })

@@ -3,6 +3,7 @@ import { createParser } from 'eventsource-parser'
 import type { ChatFrame } from '../../../shared/wire/chat.ts'
 import { logHint } from '../../api/failed-models.ts'
 import { brokenAnswer } from '../../api/http-errors.ts'
+import type { CliCode } from '../../error-codes.ts'
 import { CliError, EXIT } from '../../errors.ts'
 
 const DONE = '[DONE]'
@@ -62,7 +63,11 @@ function isWhole({ type, data }: ChatFrame): boolean {
 }
 
 /** Returns the error for a truncated answer. The text printed so far is incomplete. */
-export const incomplete = (message: string, requestId: string | undefined, code = 'ANSWER_INCOMPLETE'): CliError =>
+export const incomplete = (
+  message: string,
+  requestId: string | undefined,
+  code: CliCode = 'ANSWER_INCOMPLETE',
+): CliError =>
   new CliError(EXIT.upstream, message, {
     code,
     requestId,

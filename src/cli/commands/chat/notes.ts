@@ -17,6 +17,25 @@ export function failoverLines({ failover, served_model }: ChatMetadata): string[
     .filter((line) => line !== '')
 }
 
+/** The members of a chat request whose flags have another name. */
+export const CHAT_FLAGS: Record<string, string> = {
+  prompt: 'PROMPT',
+  models: '--chain',
+  fallback_models: '--fallback',
+  'redundancy.on': '--on',
+  'redundancy.commit': '--commit',
+  use_rag: '--no-rag',
+  smltp_policy: '--policy',
+  prompt_shield: '--shield',
+  system_message: '--system',
+  max_tokens: '--max-tokens',
+  temperature: '--temperature',
+  conversation_id: '--conversation',
+  user_id: '--user',
+}
+
+const flagOf = (field: string): string => (Object.hasOwn(CHAT_FLAGS, field) ? (CHAT_FLAGS[field] ?? field) : field)
+
 const LIMITED_BY: Record<Change['why'], string> = {
   operator: 'limit of the gateway',
   key: 'limit of this key',
@@ -37,10 +56,10 @@ export function changeLines({ changed = [], dropped = [] }: Pick<ChatMetadata, '
   return [
     ...changed.map(({ field, asked, used, why }) =>
       asked === null
-        ? `note: ${field} was set to ${used} (${LIMITED_BY[why]})`
-        : `note: ${field} was changed from ${asked} to ${used ?? 'none'} (${LIMITED_BY[why]})`,
+        ? `note: ${flagOf(field)} was set to ${used} (${LIMITED_BY[why]})`
+        : `note: ${flagOf(field)} was changed from ${asked} to ${used ?? 'none'} (${LIMITED_BY[why]})`,
     ),
-    ...dropped.map(({ field, why }) => `note: ${field} had no effect (${DROPPED_BY[why]})`),
+    ...dropped.map(({ field, why }) => `note: ${flagOf(field)} had no effect (${DROPPED_BY[why]})`),
   ]
 }
 

@@ -68,7 +68,7 @@ async function rename(context: CliContext, name: string, newName: string): Promi
   assertProfile(profiles, name)
   assertProfileName(newName)
   if (Object.hasOwn(profiles, newName)) {
-    throw new CliError(EXIT.conflict, `a profile named '${newName}' already exists`, { code: 'PROFILE_EXISTS' })
+    throw new CliError(EXIT.conflict, `a profile named '${newName}' already exists`, { code: 'EXISTS' })
   }
   const { dryRun } = await context.settings()
   if (dryRun) return context.note(`Would rename profile '${name}' to '${newName}'.`)

@@ -82,7 +82,7 @@ function testCommand(context: CliContext): Command {
       await output.one(test, TEST_VIEW, raw)
       if (test.ok) return
       throw new CliError(EXIT.upstream, `${test.provider}/${test.model} did not answer`, {
-        code: 'PROVIDER_FAILED',
+        code: 'MODEL_FAILED',
         hints: [test.message],
       })
     })

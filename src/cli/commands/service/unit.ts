@@ -59,6 +59,11 @@ export function toUnit(
 }
 
 async function printUnit(context: CliContext, { user }: { user: boolean }): Promise<void> {
+  await printText(context.io, await systemUnit({ user }))
+}
+
+/** Returns the unit of this installation. */
+export async function systemUnit({ user }: { user: boolean }): Promise<string> {
   const template = await readFile(packagePath('deploy/aigw.service'), 'utf8')
-  await printText(context.io, toUnit(template, { node: process.execPath, daemon: daemonPath(), user }))
+  return toUnit(template, { node: process.execPath, daemon: daemonPath(), user })
 }

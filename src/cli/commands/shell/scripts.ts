@@ -10,12 +10,33 @@ export type CompletionNode = {
   verbs: { word: string; aliases: string[]; text: string }[]
   /** The choices of the command's arguments. */
   values: string[]
-  flags: { word: string; short: string | undefined; text: string; takesValue: boolean; values: string[] }[]
+  /** What the command's argument names. The script asks the gateway for these names. */
+  names: NameKind | undefined
+  flags: {
+    word: string
+    short: string | undefined
+    text: string
+    takesValue: boolean
+    values: string[]
+    names: NameKind | undefined
+  }[]
+}
+
+export type NameKind = 'models' | 'indexes' | 'groups' | 'policies' | 'profiles'
+
+/** The commands that print the names. A slow or missing gateway must not block the shell. */
+const QUICKLY = '--timeout 2s --retries 0 --no-input -q 2>/dev/null'
+const NAME_COMMANDS: Record<NameKind, string> = {
+  models: `aigw models list -o id ${QUICKLY}`,
+  indexes: `aigw indexes list --all --field name ${QUICKLY}`,
+  groups: `aigw groups list --all --field name ${QUICKLY}`,
+  policies: `aigw policies list -o id ${QUICKLY}`,
+  profiles: `aigw profiles list --field name ${QUICKLY}`,
 }
 
 /**
- * Returns a script that completes commands, flags and the choices of flags. All other words are completed as file
- * names.
+ * Returns a script that completes commands, flags and the choices of flags. For bash, zsh and fish, it also completes
+ * names of the gateway. All other words are completed as file names.
  */
 export function toScript(shell: Shell, nodes: CompletionNode[]): string {
   switch (shell) {
@@ -43,6 +64,16 @@ function choicesIn(nodes: CompletionNode[]): [string[], string[]][] {
   return [...new Map(flags.map((flag) => [flag.word, flag])).values()].map((flag) => [spellings(flag), flag.values])
 }
 
+/** Lists the flags of each command whose values are names of the gateway. */
+const namesOfFlags = (nodes: CompletionNode[]): [path: string, words: string[], names: NameKind][] =>
+  nodes.flatMap((node) =>
+    node.flags.flatMap((flag) =>
+      flag.names === undefined || flag.names === 'profiles'
+        ? []
+        : [[node.path.join(' '), spellings(flag), flag.names] as [string, string[], NameKind]],
+    ),
+  )
+
 function toBash(nodes: CompletionNode[]): string {
   const places = nodes.map(
     (node) =>
@@ -56,26 +87,52 @@ function toBash(nodes: CompletionNode[]): string {
   const valued = [
     ...new Set(nodes.flatMap(({ flags }) => flags.filter(({ takesValue }) => takesValue).flatMap(spellings))),
   ]
-  return `_aigw() {
+  const flagCases = namesOfFlags(nodes).map(
+    ([path, words, names]) =>
+      `    ${words.map((word) => `'${path} ${word}'`).join('|')}) _aigw_names ${names} "$word"; return ;;`,
+  )
+  const nameCases = nodes
+    .filter(({ names }) => names !== undefined)
+    .map(({ path, names }) => `    '${path.join(' ')}') _aigw_names ${names} "$word" ;;`)
+  // compgen -W would run commands inside of names, so the names are compared one by one.
+  return `_aigw_names() {
+  local name
+  while IFS= read -r name; do
+    [[ $name == "$2"* ]] && COMPREPLY+=("$(printf '%q' "$name")")
+  done < <(case "$1" in
+${Object.entries(NAME_COMMANDS)
+  .map(([names, command]) => `    ${names}) ${command} ;;`)
+  .join('\n')}
+  esac)
+}
+_aigw() {
   local word="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}"
   local place='' next='' at words='' flags=''
   COMPREPLY=()
-  case "$previous" in
-${choiceCases.join('\n')}
-    ${valued.join('|')}) return ;;
-  esac
   for ((at = 1; at < COMP_CWORD; at++)); do
     next="\${place:+$place }\${COMP_WORDS[at]}"
     case "$next" in
       ${paths.join('|')}) place="$next" ;;
     esac
   done
+  case "$place $previous" in
+${flagCases.join('\n')}
+  esac
+  case "$previous" in
+    -P|--profile) _aigw_names profiles "$word"; return ;;
+${choiceCases.join('\n')}
+    ${valued.join('|')}) return ;;
+  esac
   case "$place" in
 ${places.join('\n')}
   esac
   case "$word" in
     -*) COMPREPLY=($(compgen -W "$flags" -- "$word")) ;;
     *) COMPREPLY=($(compgen -W "$words" -- "$word")) ;;
+  esac
+  case "$word" in -*) return ;; esac
+  case "$place" in
+${nameCases.join('\n')}
   esac
 }
 complete -o default -F _aigw aigw
@@ -103,8 +160,10 @@ function toFish(nodes: CompletionNode[]): string {
     return [
       ...node.verbs.map(({ word, text }) => `${start} -f -a ${word} -d ${quoted(text)}`),
       ...node.values.map((value) => `${start} -f -a ${value}`),
-      ...node.flags.map(({ word, short, text, takesValue, values }) => {
-        const choices = values.length === 0 ? '' : ` -f -a ${quoted(values.join(' '))}`
+      ...(node.names === undefined ? [] : [`${start} -f -a ${quoted(`(${NAME_COMMANDS[node.names]})`)}`]),
+      ...node.flags.map(({ word, short, text, takesValue, values, names }) => {
+        const offered = names === undefined ? values.join(' ') : `(${NAME_COMMANDS[names]})`
+        const choices = offered === '' ? '' : ` -f -a ${quoted(offered)}`
         const letter = short === undefined ? '' : ` -s ${short.slice(1)}`
         return `${start}${letter} -l ${word.replace(/^--/, '')}${takesValue ? ' -r' : ''}${choices} -d ${quoted(text)}`
       }),

@@ -66,9 +66,8 @@ function toLayers(text: string): ShieldLayer[] {
 
 const isLayer = (name: string): name is ShieldLayer => Object.hasOwn(LAYERS, name)
 
-/** The gateway's error label. */
-const NOT_ENABLED = 'Prompt Shield not enabled for this key'
-const isWithoutShield = (error: unknown): error is CliError => error instanceof CliError && error.code === NOT_ENABLED
+const isWithoutShield = (error: unknown): error is CliError =>
+  error instanceof CliError && error.code === 'SHIELD_NOT_ENABLED'
 
 const withoutShield = (cause: CliError): CliError =>
   new CliError(EXIT.forbidden, 'this key has no prompt shield', {

@@ -2,7 +2,7 @@
 import { createParser } from 'eventsource-parser'
 import { LISTEN_PING_MS } from '../../../shared/spec-limits.ts'
 import type { EventFeedFrame } from '../../../shared/wire/event-feed.ts'
-import { notAGateway, toHttpError } from '../../api/http-errors.ts'
+import { notAGateway } from '../../api/http-errors.ts'
 import type { CliContext } from '../../context.ts'
 import { EXIT, isPassing } from '../../errors.ts'
 import { pause } from '../../io.ts'
@@ -70,7 +70,7 @@ async function* readFeed(context: CliContext, since: string | undefined): AsyncG
   const answer = await api.open({ method: 'GET', path: FEED_PATH, query: { since }, headers })
   const { status, requestId } = answer
   if (status !== 200) {
-    throw toHttpError({ status, requestId, raw: await api.read(answer), headers: answer.headers })
+    throw api.toError({ status, requestId, raw: await api.read(answer), headers: answer.headers })
   }
   const noFeed = () => notAGateway(EXIT.error, `${api.baseUrl} did not answer with events`, { requestId })
   if (answer.headers['content-type']?.startsWith('text/event-stream') !== true) {

@@ -102,9 +102,15 @@ function textAt(body: Buffer, path: string): string | null {
 
 const toAge = (seconds: number): string => (seconds < 0 ? `${-seconds} s ahead` : `${seconds} s old`)
 
+const CODES = {
+  malformed_header: 'MALFORMED_HEADER',
+  signature_mismatch: 'SIGNATURE_MISMATCH',
+  timestamp_outside_tolerance: 'TIMESTAMP_OUTSIDE_TOLERANCE',
+} as const
+
 function checkFailed(verdict: SignatureVerdict & { valid: false }, toleranceSeconds: number): CliError {
   const fail = (message: string, hints: string[]) =>
-    new CliError(EXIT.checkFailed, message, { code: verdict.reason.toUpperCase(), hints })
+    new CliError(EXIT.checkFailed, message, { code: CODES[verdict.reason], hints })
   switch (verdict.reason) {
     case 'malformed_header':
       return fail(`the signature cannot be read: ${verdict.message}`, ['It looks like:  t=1767225600,v1=5d41…'])

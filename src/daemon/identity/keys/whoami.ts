@@ -1,7 +1,20 @@
 import type { z } from 'zod'
 import { openSections } from '../../../shared/permissions.ts'
 import { WhoamiResponse } from '../../../shared/wire/system.ts'
+import type { Caller } from '../../platform/http/caller.ts'
 import { type Route, reply, route } from '../../platform/http/route.ts'
+
+/** The limits of keys do not apply to the operator key. */
+const UNLIMITED = {
+  dailyLimit: null,
+  monthlyLimit: null,
+  rateLimit: { requestsPerMinute: null, requestsPerHour: null },
+}
+const limitsOf = ({ dailyLimit, monthlyLimit, rateLimit }: Caller['settings']) => ({
+  dailyLimit,
+  monthlyLimit,
+  rateLimit,
+})
 
 /**
  * Returns the route GET /whoami. This route is not part of the API contract. Scripts use it to check the rights of
@@ -30,6 +43,11 @@ export const whoamiRoute = (): Route =>
           operator: caller.isOperator,
           adminAccess: settings.adminAccess,
           indexAccess: settings.indexAccess,
+          allowedModels: settings.allowedModels,
+          allowedIndexes: settings.allowedIndexes,
+          allowedSMLTPPolicies: settings.allowedSMLTPPolicies,
+          ...(caller.isOperator ? UNLIMITED : limitsOf(settings)),
+          expiresAt: caller.expiresAt,
         },
         permissions: openSections(rights),
         canInteractWithAI: rights.canInteractWithAI,

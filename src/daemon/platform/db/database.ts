@@ -32,9 +32,33 @@ export async function openDatabase(
     await db.connection().execute(async () => undefined)
   } catch (error) {
     await db.destroy()
-    throw error
+    throw options.kind === 'postgres' ? unreachableStore(options.url, error) : error
   }
   return db
+}
+
+/** Names the server, the cause and the setting, because the driver's error names only an address. */
+function unreachableStore(url: string, cause: unknown): Error {
+  const { host, pathname } = new URL(url)
+  const reasons = cause instanceof AggregateError ? cause.errors : [cause]
+  const text = [...new Set(reasons.map(toReason))].join('; ')
+  return new Error(
+    `The PostgreSQL database ${pathname.slice(1) || '(no name)'} at ${host || 'the default socket'} cannot be opened: ${text}. Check database.url or AIGW_DATABASE_URL.`,
+    { cause },
+  )
+}
+
+const REASONS: Record<string, string> = {
+  ECONNREFUSED: 'connection refused',
+  ENOTFOUND: 'no such host',
+  EAI_AGAIN: 'the name could not be resolved',
+  EHOSTUNREACH: 'no route to the host',
+  ETIMEDOUT: 'connection timed out',
+}
+
+function toReason(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  return REASONS[code] ?? (error instanceof Error ? error.message.replace(/\.$/, '') : String(error))
 }
 
 async function openFile(dataDir: string, withVectors: boolean): Promise<Dialect> {

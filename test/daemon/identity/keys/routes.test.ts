@@ -118,6 +118,19 @@ describeEachEngine('API keys', (engine) => {
     expect(await whoami(body.secret)).toBe(200)
   })
 
+  test('whoami shows the limits and the expiry of the key', async () => {
+    const { call } = await administration()
+    const limits = { dailyLimit: 7, monthlyLimit: null, rateLimit: { requestsPerMinute: 90, requestsPerHour: 100 } }
+    const restrictions = { allowedModels: ['openai/*'], allowedIndexes: ['handbook'] }
+    const { body } = await call('POST', '', {
+      ...{ name: 'narrow', expiresAt: '2099-01-31T10:00:00Z' },
+      ...limits,
+      ...restrictions,
+    })
+    const me = await gateway.current.call('GET', WHOAMI, undefined, { key: body.secret })
+    expect(me.body.api_key).toMatchObject({ expiresAt: '2099-01-31T10:00:00.000Z', ...limits, ...restrictions })
+  })
+
   test('create, show and list return every field as it was sent', async () => {
     const { tenant, call } = await administration()
     const owner = await addUser(db(), { tenant_id: tenant.id })

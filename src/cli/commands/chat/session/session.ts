@@ -3,6 +3,7 @@ import type { CliContext } from '../../../context.ts'
 import { CliError, describeError } from '../../../errors.ts'
 import { editText } from '../../../input/editor.ts'
 import { forTerminal, forTerminalLine } from '../../../output/terminal-text.ts'
+import type { ChatDefaults } from '../../../profile/config-files.ts'
 import { fetchModels } from '../../models/commands.ts'
 import { ask } from '../ask.ts'
 import { keepConversation, type Message } from '../conversation.ts'
@@ -20,6 +21,8 @@ const HOW_TO_EXIT = 'Ctrl-D or /exit leaves, /help lists the commands.'
 
 export type SessionInput = {
   input: ChatInput
+  /** The defaults of the profile, with a model. */
+  defaults: ChatDefaults
   render: Render
   usage: boolean
   sources: boolean
@@ -41,7 +44,7 @@ export async function runSession(context: CliContext, options: SessionInput): Pr
   let state: SessionState = withInput(
     {
       input: options.input,
-      defaults: settings.chat,
+      defaults: options.defaults,
       turns: options.messages,
       files: [],
       asked: '',
