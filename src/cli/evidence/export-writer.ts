@@ -88,8 +88,8 @@ export async function writeExport(
   const memory = await openMemory(context)
   const source = await openGateway(context)
   const trusted = await fetchKeys(context)
-  const { tenantId, latest: current = [] } = source
-  if (!evenViolated) await compareWithMemory(context, memory, { trusted, current, tenantId })
+  const { latest: current = [] } = source
+  if (!evenViolated) await compareWithMemory(context, memory, { trusted, current })
   const files = new Map<string, HashedFile>()
   try {
     for (const name of COVERED_FILES) files.set(name, await HashedFile.create(folder, name))

@@ -60,7 +60,8 @@ test('a checkpoint is invalid if its last entry is younger than the retirement o
   const note = testNote(origin, size, root, other)
   const checkpointBy = (retiredAt: string | null) => verifyNote(note, [{ ...other.published, retiredAt }])
   expect((await check([signer.published], [checkpointBy(null)])).checkpointsHeld).toBe(1)
-  expect((await check([signer.published], [checkpointBy('2026-01-01T00:10:00.000Z')])).ok).toBe(true)
+  const older = { ...signer.published, retiredAt: '2026-01-01T00:09:00.000Z' }
+  expect((await check([older], [checkpointBy('2026-01-01T00:10:00.000Z')])).ok).toBe(true)
   const { ok, firstBad } = await check([signer.published], [checkpointBy('2026-01-01T00:06:00.000Z')])
   expect([ok, firstBad?.problem]).toEqual([false, expect.stringContaining('was retired at 2026-01-01T00:06:00.000Z')])
 })
