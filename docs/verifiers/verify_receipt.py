@@ -140,9 +140,6 @@ def check_window(kid, keys, at):
     check(is_first or signed >= start - SLACK, "the key of the signature was not valid yet")
     check(end is None or signed <= end + SLACK, "the key of the signature was not valid any more")
 
-def newest_of(kids, keys):
-    return max(order_of(kid, keys) for kid in kids)
-
 def check_retirement(kids, keys, at):
     ends = [keys[kid][3] for kid in kids]
     check(None in ends or time(at) <= max(ends) + SLACK, "the keys of a checkpoint were retired before its last entry")
@@ -233,7 +230,7 @@ def check_bundle(bundle, keys, policy):
     log = sha256(b"".join(b"%d:%s," % (len(text.encode()), text.encode()) for text in (entry["tenant_id"], entry["chain"]))).hex()[:32]
     check(any(origin == "%s/logs/%s" % (name, log) for name in signers), "the checkpoint belongs to another log")
     check_retirement(kids, keys, entry["created_at"])
-    check(newest_of(kids, keys) >= order_of(kid, keys), "the key of the checkpoint is older than the key of the entry")
+    check(max(order_of(one, keys) for one in kids) >= order_of(kid, keys), "the key of the checkpoint is older than the key of the entry")
     nodes = [unbase64(node).hex() for node in path]
     check(base64.b64encode(root_of(unhex(entry["entry_hash"]), entry["seq"], float(size), nodes)).decode() == root, "the path does not lead to the root")
     found = cosigners_of(note, keys, kids, policy) if policy else []

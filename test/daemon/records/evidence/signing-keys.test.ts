@@ -158,6 +158,8 @@ test('a new key is used by other daemons of one PostgreSQL within two seconds', 
   expect((await one.current()).kid).toBe(made.kid)
   clock.advance(EVIDENCE_KEY_CACHE_MS - 1)
   expect((await two.current()).kid).toBe(before)
+  // Several daemons append changes to one chain and sign its checkpoints. There, an older key must not follow a newer one.
+  expect((await two.currentIn(db)).kid).toBe(made.kid)
   clock.advance(1)
   expect((await two.current()).kid).toBe(made.kid)
   await close()
