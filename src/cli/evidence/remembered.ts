@@ -62,9 +62,9 @@ export async function openMemory(context: CliContext): Promise<Memory> {
  * has its own folder.
  */
 function identityOf({ profile, key }: Settings, env: Io['env']): string {
-  const foreign = key.kind === 'file' ? key.path : env.AIGW_API_KEY
-  const suffix = foreign === undefined ? '' : `+${hash('sha256', foreign, 'hex').slice(0, 16)}`
-  return `${encodeURIComponent(profile)}${suffix}`
+  const foreign = key.kind === 'file' ? key.path : (env.AIGW_API_KEY ?? '')
+  const suffix = foreign === '' ? '' : `+${hash('sha256', foreign, 'hex').slice(0, 16)}`
+  return `profile-${encodeURIComponent(profile)}${suffix}`
 }
 
 const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch(() => [])
