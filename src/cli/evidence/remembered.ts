@@ -122,7 +122,11 @@ export async function compareWithMemory(context: CliContext, memory: Memory, see
 function missingLog(log: Remembered, { own }: Memory, latest: ReadonlyMap<string, Latest>): CliError {
   const added = [...latest].filter(([id]) => !own.has(id)).map(([id, { chain }]) => `${chain} (${id})`)
   const instead = added.length === 0 ? '' : `, and shows new logs: ${added.join(', ')}`
-  return lost('LOG_MISSING', `the gateway no longer has a checkpoint of the log ${log.chain} (${log.id})${instead}`, log)
+  return lost(
+    'LOG_MISSING',
+    `the gateway no longer has a checkpoint of the log ${log.chain} (${log.id})${instead}`,
+    log,
+  )
 }
 
 export const countRemembered = ({ own, others }: Memory): number => own.size + others.length

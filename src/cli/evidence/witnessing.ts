@@ -145,10 +145,14 @@ export class Witnessing {
     const covered = this.#sizes.get(chain)
     const uncosigned = this.#uncosigned.get(chain)
     if (covered === undefined) {
-      const why = uncosigned?.problem ?? `it has no checkpoint, and entries that are older than ${UNCOSIGNED_MINUTES} min`
+      const why =
+        uncosigned?.problem ?? `it has no checkpoint, and entries that are older than ${UNCOSIGNED_MINUTES} min`
       return `no checkpoint of chain ${chain} satisfies the policy: ${why}`
     }
-    const why = uncosigned && uncosigned.size > covered ? `the checkpoint of ${uncosigned.size}: ${uncosigned.problem}` : 'there is no later checkpoint'
+    const why =
+      uncosigned && uncosigned.size > covered
+        ? `the checkpoint of ${uncosigned.size}: ${uncosigned.problem}`
+        : 'there is no later checkpoint'
     return `the checkpoints of chain ${chain} that satisfy the policy cover only ${covered} entries, and later ones are older than ${UNCOSIGNED_MINUTES} min: ${why}`
   }
 

@@ -120,7 +120,10 @@ describe('the last checkpoint of a log', () => {
     )
     gateway.on(
       `GET ${TRANSPARENCY}/chains`,
-      json(200, { tenant_id: 'another', chains: [{ chain: renamed, size: 3, head: '0'.repeat(64), checkpoint: null }] }),
+      json(200, {
+        tenant_id: 'another',
+        chains: [{ chain: renamed, size: 3, head: '0'.repeat(64), checkpoint: null }],
+      }),
     )
     for (const verb of ['verify', 'checkpoint'] as const) {
       gateway.on(

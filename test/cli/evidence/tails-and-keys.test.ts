@@ -13,7 +13,12 @@ import { KEY_TYPE, toVerifierKey } from '../../../src/shared/evidence/verifier-k
 import { type ExportParts, exportParts, writeExport } from '../../shared/evidence/export-folder.ts'
 import { type TestSigner, testCommit, testNote, testSigner } from '../../shared/evidence/signer.ts'
 import { checkpointOf, nextRow } from '../../shared/evidence/stored-chain.ts'
-import { pythonVerifiers, type ResidentVerifier, scriptVerifier, writeVerifierModule } from '../../shared/evidence/verdicts.ts'
+import {
+  pythonVerifiers,
+  type ResidentVerifier,
+  scriptVerifier,
+  writeVerifierModule,
+} from '../../shared/evidence/verdicts.ts'
 import { sharedResources } from '../../shared-resources.ts'
 import { runCli } from '../run-cli.ts'
 
@@ -88,7 +93,8 @@ async function verdictsOn(chains: Chain[], notes: string[], options: { keys?: Pu
   const args = [dir, '--keys', keyFile, ...(policy ? ['--policy', policyFile] : [])]
   const command = await runCli(['audit', 'verify', ...args], { env: { NO_COLOR: '1' } })
   const verdicts = [command.exitCode === 0 ? 'ok' : command.exitCode === 10 ? 'FAIL' : command.stderr]
-  for (const other of [await script.verdict(args), await python.verdict(['verify_export', ...args])]) verdicts.push(other)
+  for (const other of [await script.verdict(args), await python.verdict(['verify_export', ...args])])
+    verdicts.push(other)
   return { verdicts, says: command.stderr }
 }
 const OK = ['ok', 'ok', 'ok']
@@ -110,7 +116,10 @@ describe('with a witness policy, every verifier', () => {
     const young = chainOf(CHAIN, ages(300, 290, 69, 1))
     for (const notes of [[cosigned(noteOf(young, 2))], [cosigned(noteOf(young, 2)), noteOf(young, 3)]]) {
       const { verdicts, says } = await judge([young], notes)
-      expect([verdicts, says]).toEqual([OK, expect.stringContaining(`2 of chain ${CHAIN} accepted without cosignature`)])
+      expect([verdicts, says]).toEqual([
+        OK,
+        expect.stringContaining(`2 of chain ${CHAIN} accepted without cosignature`),
+      ])
     }
     const old = chainOf(CHAIN, ages(300, 290, 71, 1))
     expect((await judge([old], [cosigned(noteOf(old, 2))])).verdicts).toEqual(FAIL)
@@ -133,7 +142,10 @@ describe('with a witness policy, every verifier', () => {
       chainOf('changes', [{ ageMin: 500 }, { ageMin, contents: loss(id) }, { ageMin: 200 }])
     const recorded = changes(logId('acme', CHAIN))
     const { verdicts, says } = await judge([recorded, closed], [cosigned(noteOf(recorded, 3))])
-    expect([verdicts, says]).toEqual([OK, expect.stringContaining('the log is closed, as the cosigned entry 1 of changes')])
+    expect([verdicts, says]).toEqual([
+      OK,
+      expect.stringContaining('the log is closed, as the cosigned entry 1 of changes'),
+    ])
     const notes = [cosigned(noteOf(recorded, 3)), noteOf(closed, 2)]
     expect((await judge([recorded, closed], notes)).verdicts).toEqual(OK)
     // Another log, an entry after the end, and an end that no cosigned checkpoint covers.

@@ -43,23 +43,29 @@ test.each([
 test.each([
   ['newer', '2026-01-31T13:00:00.000Z', true],
   ['older', '2026-01-31T12:10:00.000Z', false],
-])('a bundle whose checkpoint is signed with a key that is %s than the key of its entry', async (_, retiredAt, holds) => {
-  const other = testSigner('aigw-example')
-  const { text } = parseCheckpoint(exampleCheckpoint)
-  const note = signedNote(text, 'aigw-example', other.published.publicKey, other.sign(text))
-  const path = exampleProof.path.map((node) => Buffer.from(node, 'hex'))
-  const bundle = { receipt: exampleReceipt, tlog_proof: formatTlogProof({ index: 1, path, note }) }
-  const keys = [{ ...key, retiredAt: '2026-01-31T12:20:00.000Z' }, { ...other.published, retiredAt }]
-  expect(verifyBundle(bundle, { keys, nowMs: Date.now() }).ok).toBe(holds)
-  const folder = await mkdtemp(join(tmpdir(), 'aigw-windows-'))
-  onTestFinished(() => rm(folder, { recursive: true }))
-  const [bundleFile, keyFile] = [join(folder, 'bundle.json'), join(folder, 'keys.json')]
-  await writeFile(bundleFile, JSON.stringify(bundle))
-  await writeFile(keyFile, JSON.stringify(toKeySet(keys)))
-  const python = () => execFileSync('python3', ['-B', PYTHON, 'bundle', bundleFile, keyFile], { stdio: 'pipe' })
-  if (holds) python()
-  else expect(python).toThrow('older than the key of the entry')
-})
+])(
+  'a bundle whose checkpoint is signed with a key that is %s than the key of its entry',
+  async (_, retiredAt, holds) => {
+    const other = testSigner('aigw-example')
+    const { text } = parseCheckpoint(exampleCheckpoint)
+    const note = signedNote(text, 'aigw-example', other.published.publicKey, other.sign(text))
+    const path = exampleProof.path.map((node) => Buffer.from(node, 'hex'))
+    const bundle = { receipt: exampleReceipt, tlog_proof: formatTlogProof({ index: 1, path, note }) }
+    const keys = [
+      { ...key, retiredAt: '2026-01-31T12:20:00.000Z' },
+      { ...other.published, retiredAt },
+    ]
+    expect(verifyBundle(bundle, { keys, nowMs: Date.now() }).ok).toBe(holds)
+    const folder = await mkdtemp(join(tmpdir(), 'aigw-windows-'))
+    onTestFinished(() => rm(folder, { recursive: true }))
+    const [bundleFile, keyFile] = [join(folder, 'bundle.json'), join(folder, 'keys.json')]
+    await writeFile(bundleFile, JSON.stringify(bundle))
+    await writeFile(keyFile, JSON.stringify(toKeySet(keys)))
+    const python = () => execFileSync('python3', ['-B', PYTHON, 'bundle', bundleFile, keyFile], { stdio: 'pipe' })
+    if (holds) python()
+    else expect(python).toThrow('older than the key of the entry')
+  },
+)
 
 const signer = testSigner('aigw-test')
 // One entry a second from 2026-01-01T00:00:00.000Z on.

@@ -93,8 +93,7 @@ describeEachEngine('the keys that sign evidence', (engine) => {
     let aheadMs = 0
     const clock = { ...fake, now: () => fake.now() + aheadMs }
     const { ledger, keys, verify } = await openChainRig(store.db, { clock })
-    const write = (id: string) =>
-      ledger.commit({ evidence: [{ ...draftOf(tenantId, id), createdAtMs: clock.now() }] })
+    const write = (id: string) => ledger.commit({ evidence: [{ ...draftOf(tenantId, id), createdAtMs: clock.now() }] })
     await write('before')
     aheadMs = 3_600_000
     const ahead = await rotate(keys)
