@@ -51,7 +51,7 @@ async function withStore(options: DatabaseOptions, use: (query: Query) => Promis
 }
 
 /** Files that contain only a secret, readable only by the daemon. */
-const SECRET_FILES = new Set(['admin.key', 'master.key'])
+const SECRET_FILES = /^(?:admin\.key|master\.key(?:\.next|\.old)?(?:\.new)?)$/
 
 /**
  * Passes the bytes of all files of a stopped daemon to the secret watch, including unused pages of its store. Registers
@@ -61,7 +61,7 @@ export async function watchFiles(dataDir: string): Promise<void> {
   for (const name of (await readdir(dataDir).catch(ignoreAbsent)) ?? []) {
     const text = await readFile(join(dataDir, name), 'latin1').catch(ignoreAbsent)
     if (text === undefined) continue
-    if (SECRET_FILES.has(name)) secretWatch.addSecret(name, text.trim())
+    if (SECRET_FILES.test(name)) secretWatch.addSecret(name, text.trim())
     else secretWatch.record(`the file ${name}`, text, { mayContainText: true })
   }
 }

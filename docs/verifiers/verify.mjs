@@ -12,6 +12,42 @@ import { createHash, createPublicKey, hash, verify } from 'node:crypto'
 import { isUtf8 } from 'node:buffer'
 import { createReadStream } from 'node:fs'
 import { readFile, readdir, realpath } from 'node:fs/promises'
+// src/shared/evidence/entry.ts
+/** The value of `prevHash` for a chain's first entry. */
+const GENESIS_HASH = '0'.repeat(64)
+/** SHA-256 in lower-case hex. */
+const HASH_PATTERN = /^[0-9a-f]{64}$/
+const isHash = (value) => typeof value === 'string' && HASH_PATTERN.test(value)
+/** Whether the value can be a number of entries, or a position in a tree. */
+const isCount = (value) => Number.isSafeInteger(value) && Number(value) >= 0
+/** Whether a chain contains administrative changes. After a loss of history, `changes-<4 hex>` continues `changes`. */
+const isChangesChain = (chain) => chain === 'changes' || chain.startsWith('changes-')
+/**
+ * Joins texts with length prefixes, so that two different lists never give the same bytes. Lengths are in UTF-8 bytes.
+ */
+function netstrings(texts) {
+  let all = ''
+  for (const text of texts) all += `${text.length}:${text},`
+  if (Buffer.byteLength(all) === all.length) return all
+  return texts.map((text) => `${Buffer.byteLength(text)}:${text},`).join('')
+}
+/** Returns the SHA-256 of a payload, in hex. The payload must be canonical JSON (RFC 8785). */
+const payloadHash = (canonicalJson) => hash('sha256', canonicalJson, 'hex')
+/** Returns the leaf hash (RFC 6962, section 2.1) over the netstrings of the texts, in hex. */
+const leafHash = (texts) => hash('sha256', `\0${netstrings(texts)}`, 'hex')
+/**
+ * Returns the hash of an entry, in hex. It links the entry to the previous entry, and is the entry's leaf in every
+ * tree. `prevHash` is GENESIS_HASH for the first entry.
+ */
+function entryHash(fields, prevHash, payloadHash) {
+  const { tenant_id, chain, seq, id, created_at } = fields
+  return leafHash(['aigw-entry-v1', tenant_id, chain, String(seq), id, created_at, prevHash, payloadHash])
+}
+/**
+ * Returns the public id of a chain in checkpoints: 32 hex characters. Anyone who knows the tenant and the chain can
+ * compute it.
+ */
+const logId = (tenantId, chain) => hash('sha256', netstrings([tenantId, chain]), 'hex').slice(0, 32)
 // src/shared/evidence/keys.ts
 /**
  * A signature is valid only within the validity window of its key, widened by this time on both sides: clocks of
@@ -145,6 +181,69 @@ function keyObjectOf(key) {
   keyObjects.set(key, made)
   return made
 }
+// src/shared/evidence/export-statement.ts
+const STATEMENT = ['version', 'signed_at', 'tenant_id', 'manifest_sha256', 'chains']
+const COUNTS = ['entries', 'size', 'expunged', 'checkpoints']
+const DIGESTS = ['expunged_sha256', 'checkpoints_sha256']
+const isStatement = (json) =>
+  (hasOnly(json, STATEMENT) || (hasOnly(json, [...STATEMENT, 'losses']) && isLosses(json.losses))) &&
+  json.version === 1 &&
+  typeof json.signed_at === 'string' &&
+  typeof json.tenant_id === 'string' &&
+  isHash(json.manifest_sha256) &&
+  Array.isArray(json.chains) &&
+  json.chains.every(isStatedChain)
+const isStatedChain = (json) =>
+  hasOnly(json, ['chain', ...COUNTS, ...DIGESTS]) &&
+  typeof json.chain === 'string' &&
+  COUNTS.every((name) => isCount(json[name])) &&
+  DIGESTS.every((name) => isHash(json[name]))
+const isLosses = (json) => Array.isArray(json) && json.length > 0 && json.every(isLoss)
+const isLoss = (json) =>
+  hasOnly(json, ['chain', 'cause', 'found_at', 'acknowledged_at', 'successor']) &&
+  [json.chain, json.cause, json.found_at].every((value) => typeof value === 'string') &&
+  [json.acknowledged_at, json.successor].every((value) => value === null || typeof value === 'string')
+/** Returns a sentence for each log that has lost history, for the reader of an export. */
+const lossesIn = ({ chains, losses = [] }) =>
+  losses.map(({ chain, cause, acknowledged_at: acknowledged, successor }) => {
+    const size = chains.find((stated) => stated.chain === chain)?.size ?? 0
+    return `the log ${chain} has lost history (${cause}, ${acknowledged === null ? 'not acknowledged' : `acknowledged at ${acknowledged}`}); the export contains ${size} of its entries${successor === null ? '' : `; it continues in ${successor}`}`
+  })
+/** Counts lines, and computes the SHA-256 over them. Each line ends with a newline. */
+var LineDigest = class {
+  count = 0
+  #hash = createHash('sha256')
+  add(line) {
+    this.count += 1
+    this.#hash.update(`${line}\n`)
+  }
+  /** Returns the digest of all lines in hex. Call this method only once. */
+  end() {
+    return this.#hash.digest('hex')
+  }
+}
+/** Counts the expunged entries and the checkpoints of one chain, as a statement contains them. */
+var ChainCounts = class {
+  #expunged = new LineDigest()
+  #checkpoints = new LineDigest()
+  /** Call this method for each expunged entry, in the order of the chain. */
+  addExpunged(seq) {
+    this.#expunged.add(String(seq))
+  }
+  /** Call this method for each checkpoint of fewer entries than the export has, in ascending order. Root in base64. */
+  addCheckpoint(size, root) {
+    this.#checkpoints.add(`${size} ${root}`)
+  }
+  /** Call this method only once, after all entries and checkpoints. */
+  end() {
+    return {
+      expunged: this.#expunged.count,
+      expunged_sha256: this.#expunged.end(),
+      checkpoints: this.#checkpoints.count,
+      checkpoints_sha256: this.#checkpoints.end(),
+    }
+  }
+}
 // src/cli/errors.ts
 /** Failures of the command line, their exit codes and their messages. */
 /** The exit codes of all commands (docs/cli.md, Errors and exit codes). */
@@ -205,42 +304,6 @@ const unreadable = (path, error) => usageError(`cannot read ${path} (${reasonOf(
 const failedToRead = (path) => (error) => {
   throw unreadable(path, error)
 }
-// src/shared/evidence/entry.ts
-/** The value of `prevHash` for a chain's first entry. */
-const GENESIS_HASH = '0'.repeat(64)
-/** SHA-256 in lower-case hex. */
-const HASH_PATTERN = /^[0-9a-f]{64}$/
-const isHash = (value) => typeof value === 'string' && HASH_PATTERN.test(value)
-/** Whether the value can be a number of entries, or a position in a tree. */
-const isCount = (value) => Number.isSafeInteger(value) && Number(value) >= 0
-/** Whether a chain contains administrative changes. After a loss of history, `changes-<4 hex>` continues `changes`. */
-const isChangesChain = (chain) => chain === 'changes' || chain.startsWith('changes-')
-/**
- * Joins texts with length prefixes, so that two different lists never give the same bytes. Lengths are in UTF-8 bytes.
- */
-function netstrings(texts) {
-  let all = ''
-  for (const text of texts) all += `${text.length}:${text},`
-  if (Buffer.byteLength(all) === all.length) return all
-  return texts.map((text) => `${Buffer.byteLength(text)}:${text},`).join('')
-}
-/** Returns the SHA-256 of a payload, in hex. The payload must be canonical JSON (RFC 8785). */
-const payloadHash = (canonicalJson) => hash('sha256', canonicalJson, 'hex')
-/** Returns the leaf hash (RFC 6962, section 2.1) over the netstrings of the texts, in hex. */
-const leafHash = (texts) => hash('sha256', `\0${netstrings(texts)}`, 'hex')
-/**
- * Returns the hash of an entry, in hex. It links the entry to the previous entry, and is the entry's leaf in every
- * tree. `prevHash` is GENESIS_HASH for the first entry.
- */
-function entryHash(fields, prevHash, payloadHash) {
-  const { tenant_id, chain, seq, id, created_at } = fields
-  return leafHash(['aigw-entry-v1', tenant_id, chain, String(seq), id, created_at, prevHash, payloadHash])
-}
-/**
- * Returns the public id of a chain in checkpoints: 32 hex characters. Anyone who knows the tenant and the chain can
- * compute it.
- */
-const logId = (tenantId, chain) => hash('sha256', netstrings([tenantId, chain]), 'hex').slice(0, 32)
 const nodeInput = Buffer.alloc(65, 1)
 /**
  * Returns the parent of two nodes: SHA-256 over the byte 1 followed by both hashes. Throws TypeError if a hash has an
@@ -769,58 +832,6 @@ const exportRoot = (chains) => {
  * which contains the hash of the manifest.
  */
 const exportOrigin = (name, statementSha256) => `${name}/exports/${statementSha256}`
-// src/shared/evidence/export-statement.ts
-const STATEMENT = ['version', 'signed_at', 'tenant_id', 'manifest_sha256', 'chains']
-const COUNTS = ['entries', 'size', 'expunged', 'checkpoints']
-const DIGESTS = ['expunged_sha256', 'checkpoints_sha256']
-const isStatement = (json) =>
-  hasOnly(json, STATEMENT) &&
-  json.version === 1 &&
-  typeof json.signed_at === 'string' &&
-  typeof json.tenant_id === 'string' &&
-  isHash(json.manifest_sha256) &&
-  Array.isArray(json.chains) &&
-  json.chains.every(isStatedChain)
-const isStatedChain = (json) =>
-  hasOnly(json, ['chain', ...COUNTS, ...DIGESTS]) &&
-  typeof json.chain === 'string' &&
-  COUNTS.every((name) => isCount(json[name])) &&
-  DIGESTS.every((name) => isHash(json[name]))
-/** Counts lines, and computes the SHA-256 over them. Each line ends with a newline. */
-var LineDigest = class {
-  count = 0
-  #hash = createHash('sha256')
-  add(line) {
-    this.count += 1
-    this.#hash.update(`${line}\n`)
-  }
-  /** Returns the digest of all lines in hex. Call this method only once. */
-  end() {
-    return this.#hash.digest('hex')
-  }
-}
-/** Counts the expunged entries and the checkpoints of one chain, as a statement contains them. */
-var ChainCounts = class {
-  #expunged = new LineDigest()
-  #checkpoints = new LineDigest()
-  /** Call this method for each expunged entry, in the order of the chain. */
-  addExpunged(seq) {
-    this.#expunged.add(String(seq))
-  }
-  /** Call this method for each checkpoint of fewer entries than the export has, in ascending order. Root in base64. */
-  addCheckpoint(size, root) {
-    this.#checkpoints.add(`${size} ${root}`)
-  }
-  /** Call this method only once, after all entries and checkpoints. */
-  end() {
-    return {
-      expunged: this.#expunged.count,
-      expunged_sha256: this.#expunged.end(),
-      checkpoints: this.#checkpoints.count,
-      checkpoints_sha256: this.#checkpoints.end(),
-    }
-  }
-}
 // src/shared/evidence/csv.ts
 /** Characters that start a formula in a spreadsheet. */
 const FORMULA = /^[=+\-@\t\r]/
@@ -1891,14 +1902,17 @@ async function checkExport(folder, { keys: given, policy }, report) {
   report('row count', `${manifest.rowCount}`)
   report('data.csv', 'the same as data.ndjson')
   report('counts', countsIn(statement))
+  for (const loss of lossesIn(statement)) say(`note  ${loss}`)
   witnessing?.assertCosigned(heads)
   if (witnessing) report('cosignatures', witnessing.coverage(heads))
   return trusted.from
 }
 /** Returns the gateway's counts in words. Entries that were written during the export are not in it. */
-function countsIn({ chains }) {
+function countsIn({ chains, losses = [] }) {
   const expunged = chains.reduce((sum, chain) => sum + chain.expunged, 0)
-  const later = chains.reduce((sum, { entries, size }) => sum + Math.max(0, entries - size), 0)
+  const later = chains
+    .filter(({ chain }) => !losses.some((loss) => loss.chain === chain))
+    .reduce((sum, { entries, size }) => sum + Math.max(0, entries - size), 0)
   return `as the gateway stated: ${expunged} payloads expunged${later === 0 ? '' : `; the log had ${later} later entries, which the export does not contain`}`
 }
 async function main(args) {

@@ -105,7 +105,7 @@ def check_manifest(folder, keys):
     return manifest, check_statement(folder, manifest, stated), stated["signed_at"]
 
 def check_statement(folder, manifest, stated):
-    only(stated, ["version", "signed_at", "tenant_id", "manifest_sha256", "chains"])
+    only(stated, ["version", "signed_at", "tenant_id", "manifest_sha256", "chains", "losses"], ["losses"])
     texts(stated, ["signed_at", "tenant_id", "manifest_sha256"])
     with open(os.path.join(folder, "manifest.json"), "rb") as file:
         check(stated["manifest_sha256"] == hashlib.sha256(file.read()).hexdigest(), "the statement belongs to another manifest")
@@ -116,9 +116,22 @@ def check_statement(folder, manifest, stated):
             count(chain[name])
         unhex(chain["expunged_sha256"]), unhex(chain["checkpoints_sha256"])
         texts(chain, ["chain"])
+    losses = stated.get("losses", [])
+    check(isinstance(losses, list) and (losses or "losses" not in stated), "the losses are no list")
+    for loss in losses:
+        texts(only(loss, ["chain", "cause", "found_at", "acknowledged_at", "successor"]), ["chain", "cause", "found_at"])
+        texts(loss, [name for name in ("acknowledged_at", "successor") if loss[name] is not None])
     sizes = [(chain["chain"], chain["size"]) for chain in stated["chains"] if chain["size"] > 0]
     check(sizes == [(chain["chain"], chain["size"]) for chain in manifest["chains"]], "the statement has other chains")
-    return stated["chains"]
+    return stated["chains"], [loss_in(loss, dict(sizes)) for loss in losses]
+
+# A sentence for the reader about a log that has lost history.
+def loss_in(loss, sizes):
+    state = "not acknowledged" if loss["acknowledged_at"] is None else "acknowledged at " + loss["acknowledged_at"]
+    after = "" if loss["successor"] is None else "; it continues in " + loss["successor"]
+    text = "the log %s has lost history (%s, %s); the export contains %d of its entries%s" % (
+        loss["chain"], loss["cause"], state, sizes.get(loss["chain"], 0), after)
+    return "\nnote: " + "".join(char if char.isprintable() else "\\u{%x}" % ord(char) for char in text)
 
 def check_files(folder, files):
     check(all(name in COVERED + OTHERS or name.startswith(".") for name in os.listdir(folder)), "a file is not part of an export")
@@ -161,7 +174,7 @@ def read_checkpoints(folder, tenant, keys, policy):
     return checkpoints, cosigned
 
 def check_export(folder, keys, policy=None):
-    manifest, stated, signed_at = check_manifest(folder, keys)
+    manifest, (stated, losses), signed_at = check_manifest(folder, keys)
     check_files(folder, manifest["files"])
     check_chains(manifest["chains"], manifest)
     tenant, table = manifest["tenant_id"], hashlib.sha256(CSV_HEAD.encode())
@@ -217,7 +230,7 @@ def check_export(folder, keys, policy=None):
             digest = hashlib.sha256("".join(lines).encode()).hexdigest()
             check((len(lines), digest) == (chain[name], chain[name + "_sha256"]), "%d %s of chain %s, but the gateway stated %d" % (len(lines), name, chain["chain"], chain[name]))
     covered = check_cosigned(tenant, time(signed_at), tails, closings, checkpoints, cosigned) if policy else ""
-    return "%d entries in %d chains%s" % (manifest["rowCount"], len(manifest["chains"]), covered)
+    return "%d entries in %d chains%s" % (manifest["rowCount"], len(manifest["chains"]), covered), "".join(losses)
 
 # An entry of the changes records that an operator has acknowledged the loss of a log, which is closed since then.
 def add_closing(closings, row):
@@ -269,10 +282,10 @@ def main(arguments):
         policy = read_policy(read(given.policy)) if given.policy else None
     except REFUSALS as error:
         parser.error("%s is no policy: %s" % (given.policy, error))
-    found = check_export(given.DIR, keys if keys else read_keys(own), policy)
+    found, losses = check_export(given.DIR, keys if keys else read_keys(own), policy)
     if is_own:
-        return 11, "The export is consistent, but only by the keys that came with it. Name keys from another source: --keys FILE"
-    return 0, "The export is valid: " + found
+        return 11, "The export is consistent, but only by the keys that came with it. Name keys from another source: --keys FILE" + losses
+    return 0, "The export is valid: " + found + losses
 
 if __name__ == "__main__":
     try:

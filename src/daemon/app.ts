@@ -25,7 +25,7 @@ import { openMasterKey } from './platform/secrets/master-key.ts'
 import { createRotation } from './platform/secrets/rotation.ts'
 import { openRecords } from './records/room.ts'
 import { knownPolicies, knownShieldPolicies, openSafety } from './safety/room.ts'
-import { openWebhooks } from './webhooks/room.ts'
+import { openCheckedTargets, openWebhooks } from './webhooks/room.ts'
 
 /** A running daemon. */
 export type App = {
@@ -100,7 +100,9 @@ export async function startApp(
 
     const models = open(openModels(config, { clock, log, resolve: names.ofOperator }))
     const { providers } = models
-    const records = open(await openRecords(config, { db, masterKey, clock, log, metrics, resolve: names.ofOperator }))
+    const witnessTargets = openCheckedTargets(config.webhooks ?? {}, { http, names })
+    const ofRecords = { db, masterKey, clock, log, metrics, resolve: names.ofOperator, witnessTargets }
+    const records = open(await openRecords(config, ofRecords))
     const { ledger, signingKeys, receipts, announceEvents: onEvents } = records
     const metering = open(openMetering(config, { db, ledger, clock, log, onEvents }))
     const { limiter, billing, prices, requireFreeLicense } = metering
@@ -149,6 +151,7 @@ export async function startApp(
         clock,
         checkStore: createStoreCheck({ db, clock, isWritable: ledger.isWritable }),
         isDraining: http.isDraining,
+        secrets: rotation.health,
         lostHistory: records.lostHistory,
         allRoutes: () => routes,
       }),

@@ -16,13 +16,20 @@ export function reachOfAddress(address: string): Reach {
 export const normalAddress = (address: string): string => ipaddr.process(address.replace(/%.*$/, '')).toString()
 
 /**
- * Returns the IPv4 address inside a NAT64 address of the well-known prefix (RFC 6052), otherwise the address itself. On
- * networks without IPv4, the resolver translates the addresses of all IPv4 hosts to this form.
+ * Like `reachOfAddress`, but a NAT64 address of the well-known prefix (RFC 6052) or of the local-use prefix (RFC 8215) has
+ * the reach of the IPv4 address that it contains. On networks without IPv4, the resolver translates the addresses of all
+ * IPv4 hosts to this form.
  */
-export function withoutNat64(address: string): string {
+export function reachThroughNat64(address: string): Reach {
   const parsed = ipaddr.parse(address)
-  const isNat64 = parsed instanceof ipaddr.IPv6 && parsed.match(WELL_KNOWN_NAT64)
-  return isNat64 ? lastFourBytes(parsed).toString() : address
+  if (!(parsed instanceof ipaddr.IPv6)) return reachOfIpv4(parsed)
+  const last = lastFourBytes(parsed)
+  if (parsed.match(WELL_KNOWN_NAT64)) return reachOfIpv4(last)
+  if (!parsed.match(LOCAL_NAT64)) return reachOfIpv6(parsed)
+  // Operators divide this prefix, so its length is unknown. The narrowest reading counts.
+  const inPrefix = translatedIn(parsed).filter(({ prefixBits, isExact }) => prefixBits >= 48 && isExact)
+  const readings = [...inPrefix.map(({ ipv4 }) => ipv4), ...(isZero(last) ? [] : [last])]
+  return readings.map(reachOfIpv4).reduce(narrower, 'public')
 }
 
 function reachOfIpv4(address: ipaddr.IPv4): Reach {
@@ -34,15 +41,49 @@ function reachOfIpv4(address: ipaddr.IPv4): Reach {
 
 function reachOfIpv6(address: ipaddr.IPv6): Reach {
   const last = lastFourBytes(address)
-  // A translator of the operator's own network (NAT64) ends its addresses with the IPv4 address, behind any prefix.
-  if (METADATA_IPV4.some((block) => last.match(block)) || METADATA_IPV6.some((block) => address.match(block)))
-    return 'special'
+  // A translator of the operator's own network (NAT64) may have any prefix, so every place of an IPv4 address counts.
+  const translated = translatedIn(address)
+  const isMetadata = [last, ...translated.map(({ ipv4 }) => ipv4)].some((ipv4) =>
+    METADATA_IPV4.some((block) => ipv4.match(block)),
+  )
+  if (isMetadata || METADATA_IPV6.some((block) => address.match(block))) return 'special'
   const range = address.range()
   // Public receivers never publish IPv4-mapped addresses; attackers use them to bypass checks.
   if (range === 'ipv4Mapped') return reachOfIpv4(last) === 'special' ? 'special' : 'private'
   const outer = reachOfRange(address, range)
-  return isIsatap(address) ? narrower(outer, reachOfIpv4(last)) : outer
+  if (isIsatap(address)) return narrower(outer, reachOfIpv4(last))
+  const inside = translated.find(
+    ({ ipv4, isExact }) => isExact && PRIVATE_IPV4.has(ipv4.range()) && ipv4.octets[0] !== 0,
+  )
+  return inside === undefined ? outer : narrower(outer, 'private')
 }
+
+/**
+ * The bytes of the IPv4 address in a NAT64 address, by the length of the prefix (RFC 6052). Byte 8 is never one of them. A
+ * prefix of 96 bits has the last four bytes.
+ */
+const NAT64_BYTES = [
+  [32, [4, 5, 6, 7]],
+  [40, [5, 6, 7, 9]],
+  [48, [6, 7, 9, 10]],
+  [56, [7, 9, 10, 11]],
+  [64, [9, 10, 11, 12]],
+] as const
+
+/**
+ * The IPv4 addresses that a NAT64 address with a prefix of 32 to 64 bits may contain. `isExact`: all other bytes behind
+ * the prefix are zero, as RFC 6052 demands. Otherwise, most public addresses would contain a private one by chance.
+ */
+function translatedIn(address: ipaddr.IPv6): { prefixBits: number; ipv4: ipaddr.IPv4; isExact: boolean }[] {
+  const bytes = address.toByteArray()
+  return NAT64_BYTES.map(([prefixBits, at]) => ({
+    prefixBits,
+    ipv4: new ipaddr.IPv4(at.map((index) => bytes[index] as number)),
+    isExact: bytes[8] === 0 && bytes.slice(at[3] + 1).every((byte) => byte === 0),
+  }))
+}
+
+const isZero = ({ octets }: ipaddr.IPv4): boolean => octets.every((octet) => octet === 0)
 
 function reachOfRange(address: ipaddr.IPv6, range: string): Reach {
   if (PRIVATE_IPV6.has(range)) return 'private'
@@ -71,6 +112,7 @@ const PRIVATE_IPV4: ReadonlySet<string> = new Set([
 const PRIVATE_IPV6: ReadonlySet<string> = new Set(['loopback', 'linkLocal', 'uniqueLocal', 'unspecified'])
 
 const WELL_KNOWN_NAT64 = ipaddr.IPv6.parseCIDR('64:ff9b::/96')
+const LOCAL_NAT64 = ipaddr.IPv6.parseCIDR('64:ff9b:1::/48')
 
 /**
  * Addresses at which clouds and container platforms serve credentials, according to their documentation. Some platforms

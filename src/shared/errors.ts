@@ -69,6 +69,7 @@ export const ERRORS = {
   NO_ADMINISTRATOR: { status: 409, label: 'No administrator' },
   EVIDENCE_MISMATCH: { status: 409, label: 'Evidence mismatch' },
   NEXT_MASTER_KEY_MISSING: { status: 409, label: 'Next master key missing' },
+  MASTER_KEY_OUTDATED: { status: 409, label: 'Master key outdated' },
   RECEIPT_PENDING: { status: 409, label: 'Receipt pending' },
   WEBHOOK_DISABLED: { status: 409, label: 'Webhook disabled' },
   IDEMPOTENCY_RESULT_TOO_LARGE: { status: 409, label: 'Idempotency result too large' },

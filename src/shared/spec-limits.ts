@@ -125,12 +125,14 @@ export const KEY_RATE_MAX = { minute: 1_000, hour: 10_000 } as const
 // Keys
 export const KEY_LIST_ENTRIES = 100
 
-// Rejected requests. The numbers count per client address and minute. All ours. `addresses` is the number of addresses
-// that a daemon counts separately. `reportedAt` is the number of rejected requests that creates an event.
+// Rejected requests. The numbers count per client address and minute. All ours. A /48 of IPv6 has 4 times these limits,
+// and a /32 has 16 times. `total` is the limit of all clients together. `addresses` is the number of addresses that a
+// daemon counts separately: at least `total`, so that nobody can evict a count of the current minute. `reportedAt` is the
+// number of rejected requests that creates an event.
 /** Maximum number of lookups of unknown keys and of malformed keys. */
-export const REJECTED_KEYS = { perMinute: 600, reportedAt: 100, addresses: 10_000 } as const
+export const REJECTED_KEYS = { perMinute: 600, total: 20_000, reportedAt: 100, addresses: 20_000 } as const
 /** Maximum number of requests for public proofs, and of concurrent lookups. */
-export const PUBLIC_PROOF_RATE = { perMinute: 120, reportedAt: 60, atOnce: 8, addresses: 10_000 } as const
+export const PUBLIC_PROOF_RATE = { perMinute: 120, total: 6_000, reportedAt: 60, atOnce: 8, addresses: 10_000 } as const
 /** The cache of unknown bundle ids: how many it has, and for how long. */
 export const UNKNOWN_BUNDLE_IDS = { max: 1_000, ms: 2_000 } as const
 /** Maximum number of events about addresses that a daemon stores in a minute. */

@@ -125,6 +125,7 @@ function evidenceRoutes(chain: StoredChain, size = chain.rows.length): Record<st
       month: '2026-01',
       receipts: 7,
       holders: 2,
+      missing: 0,
       unreadable: 0,
       truncated: false,
       differences: [],

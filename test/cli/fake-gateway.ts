@@ -658,7 +658,9 @@ const DEFAULTS: Record<string, Script> = {
   'GET /livez': json(200, { status: 'ok' }),
   'GET /readyz': json(200, {
     status: 'ready',
-    checks: { store: true, migrations: true, accepting: true, evidence: true },
+    checks: {
+      ...{ store: true, migrations: true, master_key: true, accepting: true, evidence: true, secrets: true },
+    },
   }),
   'POST /api/external/chat/completions': answer('You have 28 days.'),
   'POST /api/external/indexes': json(201, { success: true, message: 'Created', index: indexNamed('handbook') }),

@@ -36,6 +36,12 @@ const ATTACKS: Record<string, (attacked: Attacked) => Promise<unknown>> = {
     await db.deleteFrom('evidence_entries').where('chain', '<>', 'changes').where('seq', '>=', 3).execute()
   },
   'Key loss: the signing keys are deleted': ({ gateway }) => gateway.app.db.deleteFrom('evidence_keys').execute(),
+  'Key loss with all signatures: the signing keys, the commits and the checkpoints are deleted': async ({
+    gateway,
+  }) => {
+    for (const table of ['keys', 'commits', 'checkpoints', 'cosignatures', 'nodes'] as const)
+      await gateway.app.db.deleteFrom(`evidence_${table}`).execute()
+  },
 }
 
 /** Restores the state after three entries of each chain. */

@@ -91,6 +91,8 @@ describeEachEngine('names that people read', (engine) => {
           `The name "${name}" looks like the existing name "${own}": "${letter}" (${point}) is a letter of ${script}. Choose another name.`,
         ])
       }
+      for (const name of [own.replace('i', 'i\u0307'), own.replace('i', 'Ӏ')])
+        expect((await create(name)).status).toBe(400)
       // The other way round, with another case.
       const foreign = `ор${mark()}`
       expect((await create(foreign)).status).toBe(201)

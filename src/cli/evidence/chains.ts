@@ -19,6 +19,8 @@ export type EvidenceSource = {
   tenantId: string
   /** The last checkpoint of each chain. Only a gateway sets this member. */
   latest?: readonly CheckpointNote[]
+  /** The chains whose lost history an operator has acknowledged. Only a gateway sets this member. */
+  lost?: ReadonlySet<string>
   /** Sorted by name. */
   heads: ChainHead[]
   /** Yields the first `size` entries of a chain. At any time, only one page of entries is in memory. */

@@ -6,18 +6,18 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { z } from 'zod'
 import { exportRoot } from '../../shared/evidence/export-root.ts'
-import { isStatement } from '../../shared/evidence/export-statement.ts'
+import { type ExportStatement, isStatement } from '../../shared/evidence/export-statement.ts'
 import type { PublishedKey } from '../../shared/evidence/keys.ts'
 import { parseCheckpoint } from '../../shared/evidence/note.ts'
 import { isoTime } from '../../shared/time.ts'
 import type { SignExportResponse } from '../../shared/wire/evidence.ts'
 import type { CliContext } from '../context.ts'
 import { CliError, EXIT } from '../errors.ts'
-import type { CheckedChain } from './chains.ts'
+import type { CheckedChain, EvidenceSource } from './chains.ts'
 import { CSV_HEAD, toLogLine } from './csv.ts'
 import { openGateway, TRANSPARENCY } from './gateway-source.ts'
 import { HashedFile } from './hashed-file.ts'
-import { fetchKeys } from './key-set.ts'
+import { fetchKeys, type TrustedKeys } from './key-set.ts'
 import {
   COVERED_FILES,
   type FileSum,
@@ -41,7 +41,7 @@ const README = `This directory is evidence of an aigw gateway: the log of one te
   checkpoints.ndjson  signed checkpoints of the chains
   keys.json           the public keys, including retired ones
   manifest.json       the contents of this directory: chains, sizes, hashes
-  statement.json      the gateway's own counts: entries, expunged payloads, checkpoints
+  statement.json      the gateway's own counts: entries, expunged payloads, checkpoints; logs that have lost history
   manifest.sig        the gateway's signature over statement.json, which contains the hash of manifest.json
   verify.mjs          verifies all of it; needs only Node.js 20.19 or later
 
@@ -70,10 +70,10 @@ added after it was signed. This directory is not signed, and no verifier accepts
 `
 
 /**
- * The manifest of a signed export. If the log is invalid, the export is unsigned, and the result contains the first
+ * The manifest of a signed export, and the statement of the gateway. If the log is invalid, the export is unsigned, and the result contains the first
  * violation instead of the manifest.
  */
-export type Written = { manifest: Manifest } | { violation: CliError }
+export type Written = { manifest: Manifest; statement: ExportStatement } | { violation: CliError }
 
 /**
  * Writes the log of the tenant into a new folder and verifies each entry. Then requests the gateway's signature for the
@@ -86,8 +86,9 @@ export async function writeExport(
   { evenViolated }: { evenViolated: boolean },
 ): Promise<Written> {
   const memory = await openMemory(context)
-  const source = await openGateway(context)
+  const whole = await openGateway(context)
   const trusted = await fetchKeys(context)
+  const source = evenViolated ? whole : await withoutLost(context, whole, trusted)
   const { latest: current = [] } = source
   if (!evenViolated) await compareWithMemory(context, memory, { trusted, current })
   const files = new Map<string, HashedFile>()
@@ -140,10 +141,32 @@ export async function writeExport(
     await add('keys.json', raw.toString())
     const sums = await endAll(files)
     const manifest = toManifest(source.tenantId, checked, sums, { kid: signing.kid, now: context.io.clock.now() })
-    await writeSigned(context, folder, { manifest, keys, counts })
-    return { manifest }
+    return { manifest, statement: await writeSigned(context, folder, { manifest, keys, counts }) }
   } finally {
     for (const file of files.values()) await file.close()
+  }
+}
+
+/**
+ * Leaves out the chains that can no longer be verified after a loss that an operator has acknowledged. The gateway lists
+ * these chains in its statement.
+ */
+async function withoutLost(context: CliContext, source: EvidenceSource, trusted: TrustedKeys): Promise<EvidenceSource> {
+  const left = new Set<string>()
+  for (const head of source.heads) {
+    if (source.lost?.has(head.chain) && !(await isVerifiable(context, { ...source, heads: [head] }, trusted)))
+      left.add(head.chain)
+  }
+  const isKept = ({ chain }: { chain: string }) => !left.has(chain)
+  return { ...source, heads: source.heads.filter(isKept), latest: (source.latest ?? []).filter(isKept) }
+}
+
+async function isVerifiable(context: CliContext, source: EvidenceSource, trusted: TrustedKeys): Promise<boolean> {
+  try {
+    return violationsOf(await checkEvidence(context, source, { trusted })).length === 0
+  } catch (error) {
+    if (error instanceof CliError && (error.exitCode === EXIT.checkFailed || error.httpStatus === 409)) return false
+    throw error
   }
 }
 
@@ -179,12 +202,12 @@ function toManifest(
   }
 }
 
-/** POST /transparency/exports/sign. Writes the manifest, the gateway's statement and its signature. */
+/** POST /transparency/exports/sign. Writes the manifest, the gateway's statement and its signature. Returns the statement. */
 async function writeSigned(
   context: CliContext,
   folder: string,
   { manifest, keys, counts }: { manifest: Manifest; keys: readonly PublishedKey[]; counts: ExportCounts },
-): Promise<void> {
+): Promise<ExportStatement> {
   const api = await context.api()
   const text = `${JSON.stringify(manifest, null, 2)}\n`
   const sha256 = hash('sha256', text, 'hex')
@@ -196,17 +219,12 @@ async function writeSigned(
   })
   const { kid, name, note, signature, statement } = body
   const stated = parseJson(statement)
-  const problem = !isStatement(stated)
-    ? 'its response contains no statement'
-    : (signatureProblem(manifest, hash('sha256', statement, 'hex'), body, keys) ??
-      statementProblem(stated, manifest, sha256) ??
-      counts.problem(stated))
-  if (problem !== undefined) {
-    throw new CliError(EXIT.checkFailed, `the gateway did not sign this export: ${problem}`, {
-      code: 'EXPORT_NOT_SIGNED',
-      hints: ['If its key was rotated, or payloads were expunged meanwhile, export again.'],
-    })
-  }
+  if (!isStatement(stated)) throw notSigned('its response contains no statement')
+  const problem =
+    signatureProblem(manifest, hash('sha256', statement, 'hex'), body, keys) ??
+    statementProblem(stated, manifest, sha256) ??
+    counts.problem(stated)
+  if (problem !== undefined) throw notSigned(problem)
   const signed = `${JSON.stringify({ kid, name, note, signature }, null, 2)}\n`
   for (const [file, content] of [
     ['manifest.json', text],
@@ -215,7 +233,14 @@ async function writeSigned(
   ] as const) {
     await writeFile(join(folder, file), content, { mode: 0o600, flush: true })
   }
+  return stated
 }
+
+const notSigned = (problem: string) =>
+  new CliError(EXIT.checkFailed, `the gateway did not sign this export: ${problem}`, {
+    code: 'EXPORT_NOT_SIGNED',
+    hints: ['If its key was rotated, or payloads were expunged meanwhile, export again.'],
+  })
 
 /** Returns undefined for an invalid note, which --even-violated exports too. */
 function checkpointIn(note: string) {

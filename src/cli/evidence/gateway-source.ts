@@ -1,6 +1,7 @@
 /** Reads the evidence of a tenant from the gateway. */
 import type { CommitRow } from '../../shared/evidence/commit.ts'
 import { GENESIS_HASH } from '../../shared/evidence/entry.ts'
+import { isObject } from '../../shared/evidence/keys.ts'
 import { EVIDENCE_PAGE } from '../../shared/spec-limits.ts'
 import type { ApiRequest } from '../api/client.ts'
 import { notAGateway } from '../api/http-errors.ts'
@@ -36,10 +37,13 @@ export async function openGateway(context: CliContext): Promise<EvidenceSource> 
   const { rows: latest } = await getList({ path: 'checkpoints' }, 'checkpoints', isCheckpointNote)
   const promised = new Map<string, number>()
   for (const { chain, tree_size } of latest) promised.set(chain, Math.max(tree_size, promised.get(chain) ?? 0))
-  const { body, rows: chains } = await getList({ path: 'chains' }, 'chains', isChainHead)
+  const { body, rows: chains } = await getList({ path: 'chains' }, 'chains', isShownChain)
   const tenantId: unknown = Reflect.get(body, 'tenant_id')
   if (!isText(tenantId)) throw notAGateway(EXIT.error, `${api.baseUrl} did not name the tenant of the chains`, {})
   const heads = chains.map(({ chain, size, head }) => ({ chain, size, head }))
+  const lost = new Set(
+    chains.flatMap(({ chain, loss }) => (isObject(loss) && isText(loss.acknowledged_at) ? [chain] : [])),
+  )
   // A removed chain is missing from `chains`, but its checkpoints still name the chain.
   const removed = [...promised.keys()].filter((chain) => !heads.some((head) => head.chain === chain))
   heads.push(...removed.map((chain) => ({ chain, size: 0, head: GENESIS_HASH })))
@@ -65,6 +69,7 @@ export async function openGateway(context: CliContext): Promise<EvidenceSource> 
   return {
     tenantId,
     latest,
+    lost,
     heads,
     async *rows({ chain, size }: ChainHead): AsyncGenerator<SignedRow> {
       const path = `chains/${encodeURIComponent(chain)}/entries`
@@ -96,5 +101,8 @@ export async function openGateway(context: CliContext): Promise<EvidenceSource> 
     },
   }
 }
+
+/** `loss` is absent in the responses of older gateways. */
+const isShownChain = (json: unknown): json is ChainHead & { loss?: unknown } => isChainHead(json)
 
 const byName = (one: ChainHead, other: ChainHead): number => (one.chain < other.chain ? -1 : 1)

@@ -3,7 +3,7 @@
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import type { ExportStatement } from '../../shared/evidence/export-statement.ts'
+import { type ExportStatement, lossesIn } from '../../shared/evidence/export-statement.ts'
 import { timeOf } from '../../shared/evidence/keys.ts'
 import type { Checkpoint } from '../../shared/evidence/note.ts'
 import type { WitnessPolicy } from '../../shared/evidence/witness-policy.ts'
@@ -136,15 +136,17 @@ async function checkExport(
   report('row count', `${manifest.rowCount}`)
   report('data.csv', 'the same as data.ndjson')
   report('counts', countsIn(statement))
+  for (const loss of lossesIn(statement)) say(`note  ${loss}`)
   witnessing?.assertCosigned(heads)
   if (witnessing) report('cosignatures', witnessing.coverage(heads))
   return trusted.from
 }
 
 /** Returns the gateway's counts in words. Entries that were written during the export are not in it. */
-function countsIn({ chains }: ExportStatement): string {
+function countsIn({ chains, losses = [] }: ExportStatement): string {
   const expunged = chains.reduce((sum, chain) => sum + chain.expunged, 0)
-  const later = chains.reduce((sum, { entries, size }) => sum + Math.max(0, entries - size), 0)
+  const current = chains.filter(({ chain }) => !losses.some((loss) => loss.chain === chain))
+  const later = current.reduce((sum, { entries, size }) => sum + Math.max(0, entries - size), 0)
   const laterEntries = later === 0 ? '' : `; the log had ${later} later entries, which the export does not contain`
   return `as the gateway stated: ${expunged} payloads expunged${laterEntries}`
 }

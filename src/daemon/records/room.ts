@@ -1,4 +1,5 @@
 // The records module: the ledger, and the signed evidence that the ledger stores with each commit.
+import type { LookupFunction } from 'node:net'
 import type { Registry } from 'prom-client'
 import { Agent } from 'undici'
 import { EVIDENCE_KEY_CACHE_MS, PUBLIC_PROOF_RATE } from '../../shared/spec-limits.ts'
@@ -23,6 +24,7 @@ import { startComparison } from './evidence/checkpoint-file.ts'
 import { type CheckpointPublisher, createCheckpointPublisher } from './evidence/checkpoint-publisher.ts'
 import { createCheckpoints } from './evidence/checkpoints.ts'
 import { openDaemonId } from './evidence/daemon-id.ts'
+import { createFileMemory } from './evidence/file-losses.ts'
 import { createIntegrity } from './evidence/integrity.ts'
 import { createLogProjector } from './evidence/log-projector.ts'
 import { lossRoutes } from './evidence/loss-routes.ts'
@@ -33,7 +35,7 @@ import { createRetention } from './evidence/retention.ts'
 import { createSealer } from './evidence/sealing.ts'
 import { openSigningKeys, PRIVATE_KEY_COLUMN, type SigningKeys } from './evidence/signing-keys.ts'
 import { signingRoutes } from './evidence/signing-routes.ts'
-import { checkHistory, rememberFile } from './evidence/start-check.ts'
+import { checkHistory } from './evidence/start-check.ts'
 import { tileRoutes } from './evidence/tile-routes.ts'
 import { transparencyRoutes } from './evidence/transparency-routes.ts'
 import { createWitnessMetrics } from './evidence/witness-metrics.ts'
@@ -78,7 +80,17 @@ export async function openRecords(
     log,
     resolve,
     metrics,
-  }: { db: Db; masterKey: MasterKey; clock: Clock; log: Log; resolve: ResolveHost; metrics: Registry },
+    witnessTargets,
+  }: {
+    db: Db
+    masterKey: MasterKey
+    clock: Clock
+    log: Log
+    resolve: ResolveHost
+    metrics: Registry
+    /** Decides which addresses of witnesses may be called. */
+    witnessTargets: WitnessTargets
+  },
 ): Promise<RecordsRoom> {
   const { checkpointFile: file, checkpointUrl: url, receipts } = evidence
   const daemonId = await openDaemonId(dataDir)
@@ -94,18 +106,16 @@ export async function openRecords(
     for (const listener of listeners) listener()
   }
   const dispatcher = new Agent({ connect: { lookup: lookupWith(resolve) } })
-  const onFileWritten = async () => {
-    if (file === undefined) return
-    await rememberFile(db, { file, daemonId, clock }).catch((error) =>
-      log.error({ error, file }, 'the checkpoint file could not be recorded in the store'),
-    )
-  }
+  const fileMemory = file === undefined ? undefined : createFileMemory({ db, clock, file, daemonId, losses })
+  const toWitnesses = new Agent({ connect: { lookup: witnessTargets.lookup } })
   const witnesses = createWitnesses({
-    ...{ db, clock, log, dispatcher, keys: signingKeys },
+    ...{ db, clock, log, losses, keys: signingKeys },
+    dispatcher: toWitnesses,
+    checkTarget: witnessTargets.check,
     witnesses: evidence.witnesses,
     metrics: createWitnessMetrics([metrics]),
   })
-  const notes = createCheckpointPublisher({ file, url, log, onFileWritten, dispatcher })
+  const notes = createCheckpointPublisher({ file, url, log, fileMemory, dispatcher })
   const publisher: CheckpointPublisher = {
     ...notes,
     async publish(checkpoint) {
@@ -114,7 +124,7 @@ export async function openRecords(
     },
   }
   const checkpoints = createCheckpoints({ db, clock, log, keys: signingKeys, losses, publisher })
-  const comparison = startComparison({ db, file, keys: signingKeys, losses, publisher, log })
+  const comparison = startComparison({ db, file, keys: signingKeys, losses, fileMemory, publisher, log })
   const projector = createLogProjector({ db, clock, log })
   const sealer = createSealer({
     ...{ db, clock, keys: signingKeys, daemonId, successors: losses.successors },
@@ -125,8 +135,7 @@ export async function openRecords(
   const rejections = createRejectionReports({ db, clock, log, announceEvents })
   const retention = createRetention({ db, clock, days: evidence.retentionDays })
   const integrity = createIntegrity({ db, clock, keys: signingKeys })
-  const isDoubted = async () =>
-    witnesses.foundContradiction() || (await comparison.hasFailed()) || (await losses.openCauses()).length > 0
+  const isDoubted = async () => (await comparison.hasFailed()) || (await losses.openCauses()).length > 0
   const keySet = createFreshCache({ clock, maxAgeMs: EVIDENCE_KEY_CACHE_MS, load: () => signingKeys.published() })
   return {
     ledger,
@@ -171,9 +180,12 @@ export async function openRecords(
       await checkpoints.close()
       await witnesses.close()
       await dispatcher.destroy()
+      await toWitnesses.destroy()
     },
   }
 }
+
+type WitnessTargets = { check(url: string): Promise<void>; lookup: LookupFunction }
 
 type RecordsConfig = {
   evidence?: EvidenceConfig | undefined

@@ -46,7 +46,7 @@ export async function createWebhook(
   const now = deps.clock.now()
   const ids = { id: newId(now), tenant_id: actor.caller.tenantId }
   const secret = newSigningSecret()
-  const row: WebhookEndpointRow = {
+  const fields: Omit<WebhookEndpointRow, 'secret'> = {
     ...ids,
     url,
     description,
@@ -55,7 +55,6 @@ export async function createWebhook(
     disabled_reason: enabled ? null : 'manual',
     failure_count: 0,
     held_dropped: 0,
-    secret: sealSigningSecret(deps.masterKey, ids, secret),
     previous_secret: null,
     previous_secret_until: null,
     created_at: isoTime(now),
@@ -63,15 +62,18 @@ export async function createWebhook(
     last_delivery_at: null,
     last_status: null,
   }
-  await change(deps, actor, async ({ tx, record }) => {
-    if ((await countEndpoints(tx, row.tenant_id)) >= WEBHOOK_ENDPOINTS) {
+  const row = await change(deps, actor, async ({ tx, record }) => {
+    if ((await countEndpoints(tx, fields.tenant_id)) >= WEBHOOK_ENDPOINTS) {
       throw new GatewayError(
         'VALIDATION_ERROR',
         `A tenant may have at most ${WEBHOOK_ENDPOINTS} webhooks. Delete one first.`,
       )
     }
-    await insertEndpoint(tx, row)
-    await record({ ...activityOn(row, 'create'), metadata: { url: originOf(url), events, enabled } })
+    // Sealed here: a rotation of the master key could end between an earlier sealing and this transaction.
+    const sealed = { ...fields, secret: sealSigningSecret(deps.masterKey, ids, secret) }
+    await insertEndpoint(tx, sealed)
+    await record({ ...activityOn(sealed, 'create'), metadata: { url: originOf(url), events, enabled } })
+    return sealed
   })
   deps.onChange(row.id)
   return { endpoint: { row, held: 0 }, secret }

@@ -5,10 +5,12 @@ import type { Route } from '../platform/http/route.ts'
 import type { Http } from '../platform/http/server.ts'
 import type { Job } from '../platform/jobs/schedule.ts'
 import type { Log } from '../platform/log.ts'
+import type { ResolveHost } from '../platform/network/name-cache.ts'
 import type { Names } from '../platform/network/names.ts'
 import type { MasterKey } from '../platform/secrets/seal.ts'
 import type { SealedColumn } from '../platform/secrets/sealed-column.ts'
 import type { ChangeDeps } from '../records/audit/change.ts'
+import { type CheckedTargets, createCheckedTargets } from './checked-targets.ts'
 import type { WebhooksConfig } from './config.ts'
 import { startDispatcher } from './dispatch/dispatcher.ts'
 import { listenRoutes } from './listen.ts'
@@ -28,10 +30,32 @@ export type WebhooksRoom = {
 }
 
 /**
+ * Returns the rules of webhooks for addresses that the operator configures, such as those of witnesses. Their names are
+ * resolved by the system.
+ */
+export const openCheckedTargets = (
+  config: Partial<WebhooksConfig>,
+  { http, names }: { http: Pick<Http, 'port'>; names: Pick<Names, 'ofOperator'> },
+): CheckedTargets => createCheckedTargets(toGuard(config, { http, resolve: names.ofOperator }))
+
+function toGuard(
+  { allowPrivate = false, allow = [], showPrivateBodies = false }: Partial<WebhooksConfig>,
+  { http, resolve }: { http: Pick<Http, 'port'>; resolve: ResolveHost },
+): TargetGuard {
+  return {
+    resolve,
+    allowPrivate,
+    allow: allow.length > 0 ? createAddressList(allow) : undefined,
+    showPrivateBodies,
+    isOwn: createSelfAddressCheck(http.port),
+  }
+}
+
+/**
  * Starts the webhooks module and its deliveries. @param deps `access`: the dependencies of every administrative change
  */
 export async function openWebhooks(
-  { allowPrivate = false, allow = [], showPrivateBodies = false }: Partial<WebhooksConfig>,
+  config: Partial<WebhooksConfig>,
   deps: {
     access: ChangeDeps
     masterKey: MasterKey
@@ -43,13 +67,9 @@ export async function openWebhooks(
 ): Promise<WebhooksRoom> {
   const { access, masterKey, metrics, http, names, log } = deps
   const { db, clock } = access
-  const guard: TargetGuard = {
-    resolve: allowPrivate || allow.length > 0 ? names.ofTrustedCaller : names.ofCaller,
-    allowPrivate,
-    allow: allow.length > 0 ? createAddressList(allow) : undefined,
-    showPrivateBodies,
-    isOwn: createSelfAddressCheck(http.port),
-  }
+  const { allowPrivate = false, allow = [] } = config
+  const resolve = allowPrivate || allow.length > 0 ? names.ofTrustedCaller : names.ofCaller
+  const guard = toGuard(config, { http, resolve })
   const dispatcher = await startDispatcher({ db, clock, log, guard, masterKey, metrics })
   const webhooks = {
     ...access,

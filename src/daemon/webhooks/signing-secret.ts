@@ -33,6 +33,7 @@ export const SIGNING_SECRET_COLUMNS: readonly SealedColumn[] = ['secret', 'previ
   table: 'webhook_endpoints',
   column,
   key: ['id', 'tenant_id'],
+  isShort: true,
   locationOf: ({ id = '', tenant_id = '' }) => locationOf({ id, tenant_id }),
 }))
 

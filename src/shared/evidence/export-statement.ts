@@ -18,6 +18,18 @@ export type StatedChain = {
   checkpoints_sha256: string
 }
 
+/** A log of the tenant that has lost history. The export does not contain its whole history. */
+export type StatedLoss = {
+  chain: string
+  /** For example `entries_missing` (docs/evidence.md, Lost history). */
+  cause: string
+  found_at: string
+  /** Null if no operator has acknowledged the loss yet. */
+  acknowledged_at: string | null
+  /** The log that continues this log. Null if it is not closed. */
+  successor: string | null
+}
+
 /**
  * What a gateway states about an export. The signature of the export covers this statement (docs/evidence.md, Exports).
  */
@@ -29,6 +41,8 @@ export type ExportStatement = {
   manifest_sha256: string
   /** All chains of the tenant, sorted by name. */
   chains: StatedChain[]
+  /** Only present if logs of the tenant have lost history. */
+  losses?: StatedLoss[]
 }
 
 export const statementText = (statement: ExportStatement): string => toCanonicalJson(statement)
@@ -38,7 +52,7 @@ const COUNTS = ['entries', 'size', 'expunged', 'checkpoints']
 const DIGESTS = ['expunged_sha256', 'checkpoints_sha256']
 
 export const isStatement = (json: unknown): json is ExportStatement =>
-  hasOnly(json, STATEMENT) &&
+  (hasOnly(json, STATEMENT) || (hasOnly(json, [...STATEMENT, 'losses']) && isLosses(json.losses))) &&
   json.version === 1 &&
   typeof json.signed_at === 'string' &&
   typeof json.tenant_id === 'string' &&
@@ -51,6 +65,22 @@ const isStatedChain = (json: unknown): json is StatedChain =>
   typeof json.chain === 'string' &&
   COUNTS.every((name) => isCount(json[name])) &&
   DIGESTS.every((name) => isHash(json[name]))
+
+const isLosses = (json: unknown): json is StatedLoss[] => Array.isArray(json) && json.length > 0 && json.every(isLoss)
+
+const isLoss = (json: unknown): json is StatedLoss =>
+  hasOnly(json, ['chain', 'cause', 'found_at', 'acknowledged_at', 'successor']) &&
+  [json.chain, json.cause, json.found_at].every((value) => typeof value === 'string') &&
+  [json.acknowledged_at, json.successor].every((value) => value === null || typeof value === 'string')
+
+/** Returns a sentence for each log that has lost history, for the reader of an export. */
+export const lossesIn = ({ chains, losses = [] }: ExportStatement): string[] =>
+  losses.map(({ chain, cause, acknowledged_at: acknowledged, successor }) => {
+    const size = chains.find((stated) => stated.chain === chain)?.size ?? 0
+    const state = acknowledged === null ? 'not acknowledged' : `acknowledged at ${acknowledged}`
+    const next = successor === null ? '' : `; it continues in ${successor}`
+    return `the log ${chain} has lost history (${cause}, ${state}); the export contains ${size} of its entries${next}`
+  })
 
 /** Counts lines, and computes the SHA-256 over them. Each line ends with a newline. */
 class LineDigest {

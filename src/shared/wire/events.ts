@@ -98,7 +98,7 @@ export const EVENT_DATA = {
   }),
   'security:rejected_requests': z.object({
     address: z.string().nullable().meta({
-      description: 'The client address, or the /64 block of an IPv6 address; null if it is unknown',
+      description: 'The client address, or the /64, /48 or /32 block of IPv6 addresses; null if it is unknown',
       example: '2001:db8::/64',
     }),
     routes: z.enum(['authenticated', 'public_verification']),

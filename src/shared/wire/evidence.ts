@@ -144,9 +144,37 @@ const ShownCheckpoint = z
   .meta({ id: 'Checkpoint' })
 export type ShownCheckpoint = z.infer<typeof ShownCheckpoint>
 
+export const LOSS_CAUSES = [
+  'entries_missing',
+  'entries_changed',
+  'log_missing',
+  'commit_missing',
+  'key_missing',
+  'file_missing',
+  'file_unreadable',
+  'store_replaced',
+  'witness_contradicts',
+] as const
+export type LossCause = (typeof LOSS_CAUSES)[number]
+
 export const ListChainsResponse = z.object({
   tenant_id: z.string(),
-  chains: z.array(z.object({ chain: z.string(), size: z.int(), head: hash(), checkpoint: ShownCheckpoint.nullable() })),
+  chains: z.array(
+    z.object({
+      chain: z.string(),
+      size: z.int(),
+      head: hash(),
+      checkpoint: ShownCheckpoint.nullable(),
+      loss: z
+        .object({
+          cause: z.enum(LOSS_CAUSES),
+          acknowledged_at: z.string().nullable(),
+          successor: z.string().nullable(),
+        })
+        .nullable()
+        .meta({ description: 'Set if the chain has lost history' }),
+    }),
+  ),
 })
 
 export const ReadChainQuery = z.object({ from: wholeNumber('from', 0).default(0), limit: pageSize })
@@ -228,23 +256,15 @@ export const ConsistencyProofResponse = z.object({
 })
 
 /** The causes of lost history (docs/evidence.md). */
-export const LOSS_CAUSES = [
-  'entries_missing',
-  'entries_changed',
-  'log_missing',
-  'key_missing',
-  'file_missing',
-  'store_replaced',
-] as const
-export type LossCause = (typeof LOSS_CAUSES)[number]
-
 const EvidenceLoss = z
   .object({
     id: z.string(),
     cause: z.enum(LOSS_CAUSES),
     tenant_id: z.string().nullable(),
-    chain: z.string().nullable().meta({ description: 'The chain that was closed; null if no chain was closed' }),
-    successor: z.string().nullable().meta({ description: 'The chain that continues the closed chain' }),
+    chain: z.string().nullable().meta({ description: 'The chain that contradicts its notes' }),
+    successor: z.string().nullable().meta({
+      description: 'The chain that continues the chain; null while the chain is not closed',
+    }),
     detail: z.string(),
     found_at: z.string(),
     acknowledged_at: z.string().nullable(),

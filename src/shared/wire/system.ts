@@ -15,11 +15,22 @@ export const LivezResponse = z.object({ status: z.literal('ok') })
 export const ReadyzResponse = z.object({
   status: z
     .enum(['ready', 'degraded', 'not ready'])
-    .meta({ description: '`degraded`: requests are served, but a part of the evidence is lost' }),
-  checks: z.object({ store: z.boolean(), migrations: z.boolean(), accepting: z.boolean(), evidence: z.boolean() }),
+    .meta({ description: '`degraded`: requests are served, but evidence is lost or secrets cannot be opened' }),
+  checks: z.object({
+    store: z.boolean(),
+    migrations: z.boolean(),
+    master_key: z.boolean().meta({ description: 'Whether this daemon has the master key of the store' }),
+    accepting: z.boolean(),
+    evidence: z.boolean(),
+    secrets: z.boolean().meta({ description: 'Whether all secrets of the store could be opened at start' }),
+  }),
   lost_history: z.array(z.enum(LOSS_CAUSES)).optional().meta({
     description: 'The causes, if `evidence` is false; an operator acknowledges them with `aigw audit losses`',
   }),
+  unopened_secrets: z
+    .int()
+    .optional()
+    .meta({ description: 'How many secrets cannot be opened, if `secrets` is false' }),
 })
 
 /** GET /whoami: the caller to whom the presented key belongs, and the key's rights. */

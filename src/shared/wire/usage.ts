@@ -14,14 +14,18 @@ export const ReconcileUsageQuery = z.object({
 
 const BillDifferenceSchema = z
   .object({
-    source: z.enum(['spend', 'report']).meta({
-      description: '`spend`: the sums that limits use; `report`: the sums of GET /api/admin/usage',
+    source: z.enum(['spend', 'report', 'log']).meta({
+      description:
+        '`spend`: the sums that limits use; `report`: the sums of GET /api/admin/usage; `log`: entries without a readable receipt',
     }),
-    holder: z.enum(['user', 'key']),
+    holder: z.enum(['user', 'key', 'chain']).meta({ description: '`chain` for entries of the log' }),
     id: z.string(),
-    field: z.enum(['requests', 'nanos', 'points']).meta({ description: '`nanos`: billionths of a dollar' }),
-    stored: z.number(),
-    receipts: z.number(),
+    field: z.enum(['requests', 'nanos', 'points', 'missing', 'expunged', 'damaged']).meta({
+      description:
+        '`nanos`: billionths of a dollar; `missing`: deleted entries; `expunged`: entries without a payload; `damaged`: entries with an unreadable payload',
+    }),
+    stored: z.number().meta({ description: 'The stored sum, or the number of such entries' }),
+    receipts: z.number().meta({ description: 'The sum over the receipts; 0 for such entries' }),
   })
   .meta({ id: 'BillDifference' })
 
@@ -33,6 +37,7 @@ export const ReconcileUsageResponse = z.object({
   compared_at: z.string(),
   entries: z.number().meta({ description: 'Entries of the log that were read' }),
   receipts: z.number().meta({ description: 'Receipts with a bill in this month' }),
+  missing: z.number().meta({ description: 'Entries that the log must contain, but does not' }),
   unreadable: z.number().meta({ description: 'Entries without a payload, because it was expunged or is damaged' }),
   holders: z.number().meta({ description: 'Accounts and keys that were compared' }),
   differences: z.array(BillDifferenceSchema),

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createDialling, type Dialling } from '../../../src/cli/commands/indexes/own-network.ts'
 import { FETCH_TIMEOUT_MS, fetchDocument } from '../../../src/cli/commands/indexes/web-document.ts'
+import { reachThroughNat64 } from '../../../src/shared/address-reach.ts'
 import { TRAIN_FILE_BYTES } from '../../../src/shared/spec-limits.ts'
 import { createFakeClock } from '../../fake-clock.ts'
 import { type FakeGateway, json, KEY, readMultipart, startFakeGateway, trainResult } from '../fake-gateway.ts'
@@ -159,6 +160,22 @@ test('on a network without IPv4, the addresses of the translator count as those 
   const led = namesAt({ 'a.test': '64:ff9b::5db8:d822', 'b.test': '64:ff9b::a00:1' })
   pages['/b.md'] = { status: 302, headers: { location: `http://b.test:${port}/a.md` } }
   await expect(fetchAt(`http://a.test:${port}/b.md`, led)).rejects.toThrow('which is in your own network')
+})
+
+test('addresses behind the local-use prefix of a translator count as those that they stand for, in each of its forms', () => {
+  for (const [address, reach] of [
+    ['64:ff9b:1::5db8:d822', 'public'],
+    ['64:ff9b:1:5db8:d8:2200::', 'public'],
+    ['64:ff9b:1:a5d:b8:d822::', 'public'],
+    ['64:ff9b:1:abcd:5d:b8d8:2200:0', 'public'],
+    ['64:ff9b:1::a00:1', 'private'],
+    ['64:ff9b:1:a00:0:100::', 'private'],
+    ['64:ff9b:1:ab0a:0:1::', 'private'],
+    ['64:ff9b:1:abcd:a:0:100:0', 'private'],
+    ['64:ff9b:1:a9fe:a9:fe00::', 'special'],
+    ['64:ff9b:1:abcd:a9:fea9:fe00:0', 'special'],
+  ] as const)
+    expect([address, reachThroughNat64(address)]).toEqual([address, reach])
 })
 
 test('who typed an address of the own network is led through it, and others to public ones', async () => {

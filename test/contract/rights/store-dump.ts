@@ -20,6 +20,7 @@ export const TABLES = Object.keys({
   evidence_checkpoints: 0,
   evidence_losses: 0,
   evidence_files: 0,
+  evidence_unsigned: 0,
   evidence_cosignatures: 0,
   evidence_nodes: 0,
   evidence_keys: 0,

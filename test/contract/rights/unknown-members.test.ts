@@ -285,6 +285,13 @@ describeEachEngine('members that a resource does not have', (engine) => {
       ['promptShield', 'prompt_shield'],
       ['max_token', 'max_tokens'],
       ['userid', 'user_id'],
+      // Names under which the members are known elsewhere.
+      ['policy', 'smltp_policy'],
+      ['policyId', 'smltp_policy'],
+      ['smltp', 'smltp_policy'],
+      ['smltp-policy-id', 'smltp_policy'],
+      ['shield', 'prompt_shield'],
+      ['Shield_Policy', 'prompt_shield'],
     ]) {
       const { status, body } = await call('POST', path, { ...chat, [name as string]: 'x' })
       expect([status, body.error, body.message]).toEqual([
@@ -295,6 +302,15 @@ describeEachEngine('members that a resource does not have', (engine) => {
       const checked = await call('POST', '/api/external/policy-check', { ...chat, [name as string]: 'x' })
       expect([checked.status, checked.body.checks.input.status]).toEqual([200, 400])
     }
+    // The misspelt member comes last.
+    const many = (count: number) =>
+      Object.fromEntries(Array.from({ length: count }, (_, at) => [`zz_${at}_zzzzzz`, at]))
+    const hidden = await call('POST', path, { ...chat, ...many(200), smltp_polcy: 'x' })
+    expect([hidden.status, hidden.body.error]).toEqual([400, 'Invalid smltp_polcy'])
+    const reported = await call('POST', path, { ...chat, ...many(200) })
+    expect([reported.status, reported.body.metadata.dropped.length]).toEqual([200, 50])
+    const flood = await call('POST', path, { ...chat, ...many(1_001) })
+    expect([flood.status, flood.body.message]).toEqual([400, expect.stringContaining('more than 1000 unknown members')])
     for (const [member, message] of [
       [{ prompt_shield: { enable: true } }, 'Unknown member "enable" in prompt_shield; did you mean "enabled"?'],
       [{ redundancy: { timeout: 1000 } }, /^Unknown member "timeout" in redundancy; /],

@@ -64,7 +64,12 @@ describeEachEngine('while the store rejects writes', (engine) => {
     expect((await gateway.chat({ prompt: 'hi' }, { headers })).text).toBe(kept.text)
     expect(calls(gateway)).toBe(2)
     const { status, body } = await gateway.call('GET', '/readyz', undefined, { key: null })
-    expect([status, body.checks]).toEqual([503, { store: false, migrations: true, accepting: true, evidence: true }])
+    expect([status, body.checks]).toEqual([
+      503,
+      {
+        ...{ store: false, migrations: true, master_key: true, accepting: true, evidence: true, secrets: true },
+      },
+    ])
 
     // Probes fail as long as the store does.
     for (let probe = 0; probe < 3; probe++) {

@@ -10,6 +10,7 @@ import {
   octetsOf,
   parseAddress,
   plain,
+  translate,
   type Verdict,
   verdictOf,
 } from './address-space.ts'
@@ -65,7 +66,14 @@ describe('addresses of the registries', () => {
     ].map((prefix): Address => ({ family: 6, value: prefix ^ value })),
   )
   const in6to4 = v4.map(({ value }): Address => ({ family: 6, value: (0x2002n << 112n) | (value << 80n) }))
-  const all = [...inBlocks, ...embedding, ...in6to4]
+  const translated = v4.flatMap(({ value }) =>
+    [32, 40, 48, 56, 64].flatMap((length) =>
+      ['2400:cb00::', 'fd12:3456::', '64:ff9b:1::'].map((prefix) =>
+        translate(parseAddress(prefix).value, length, value),
+      ),
+    ),
+  )
+  const all = [...inBlocks, ...embedding, ...in6to4, ...translated]
 
   test('are accepted or rejected as the registries say, with either setting', () => {
     const wrong = all.flatMap((address) => {
@@ -98,6 +106,22 @@ describe('addresses of the registries', () => {
     // A translator of the operator's own network, behind any prefix.
     ['2a00:1450::a9fe:a9fe', 'special'],
     ['fd99::a9fe:a9fe', 'special'],
+    // The same with prefixes of 32, 40, 48, 56 and 64 bits: the examples of RFC 6052, section 2.4, with other addresses.
+    ['2a00:db8:a9fe:a9fe::', 'special'],
+    ['2a00:db8:1a9:fea9:fe::', 'special'],
+    ['2a00:db8:122:a9fe:a9:fe00::', 'special'],
+    ['2a00:db8:122:3a9:fe:a9fe::', 'special'],
+    ['2a00:db8:122:344:a9:fea9:fe00:0', 'special'],
+    // Translators ignore the bytes behind the address.
+    ['2a00:db8:122:344:a9:fea9:fe12:3456', 'special'],
+    ['2a00:db8:a00:1::', 'private'],
+    ['2a00:db8:10a:0:1::', 'private'],
+    ['2a00:db8:122:c0a8:1:700::', 'private'],
+    ['2a00:db8:122:37f:0:1::', 'private'],
+    ['2a00:db8:122:344:a:0:100:0', 'private'],
+    ['2a00:db8:122:344:8:808:800:0', 'public'],
+    ['2a00:db8:a00:1::7', 'public'],
+    ['fd99:0:0:344:a9:fea9:fe00:0', 'special'],
     ['169.254.169.123', 'special'],
     ['169.254.169.252', 'special'],
     ['100.96.0.96', 'special'],

@@ -100,11 +100,36 @@ export function verdictOf({ family, value }: Address): Verdict {
   const own = TABLE.find((row) => row.family === family && value >> row.shift === row.prefix)?.verdict ?? 'never'
   if (family === 4) return own
   const last: Address = { family: 4, value: value & 0xffffffffn }
-  if (isMetadata(last)) return 'never'
+  const translated = translatedIn(value)
+  if ([last, ...translated.map(({ inner }) => inner)].some(isMetadata)) return 'never'
   if (value >> 32n === 0xffffn) return verdictOf(last) === 'never' ? 'never' : 'private'
   const identifier = (value >> 32n) & 0xffffffffn
   const isIsatap = (identifier & ~0x03000000n) === 0x5efen
-  return isIsatap ? worse(own, verdictOf(last)) : own
+  if (isIsatap) return worse(own, verdictOf(last))
+  const isPrivate = translated.some(
+    ({ inner, isExact }) => isExact && inner.value >> 24n !== 0n && verdictOf(inner) === 'private',
+  )
+  return isPrivate ? worse(own, 'private') : own
+}
+
+/** The IPv4 addresses behind NAT64 prefixes of 32 to 64 bits, from the figure in section 2.2 of RFC 6052. */
+function translatedIn(value: bigint): { inner: Address; isExact: boolean }[] {
+  const hex = value.toString(16).padStart(32, '0')
+  return [32, 40, 48, 56, 64].map((prefix) => {
+    const afterPrefix = hex.slice(prefix / 4)
+    const uAt = (64 - prefix) / 4
+    const digits = afterPrefix.slice(0, uAt) + afterPrefix.slice(uAt + 2)
+    const isExact = hex.slice(16, 18) === '00' && /^0*$/.test(digits.slice(8))
+    return { inner: { family: 4, value: BigInt(`0x${digits.slice(0, 8)}`) }, isExact }
+  })
+}
+
+/** The NAT64 address of an IPv4 address behind a prefix of this length (RFC 6052). */
+export function translate(prefix: bigint, length: number, ipv4: bigint): Address {
+  const before = BigInt(64 - length)
+  const head = before >= 32n ? ipv4 << (before - 32n) : ipv4 >> (32n - before)
+  const tail = before >= 32n ? 0n : (ipv4 & ((1n << (32n - before)) - 1n)) << (56n - (32n - before))
+  return { family: 6, value: prefix | (head << 64n) | tail }
 }
 
 const METADATA = BLOCKS.filter(([block, , reason]) => !block.includes(':') && /metadata|agent/.test(reason)).map(

@@ -3,12 +3,28 @@ import { verify } from '../../../src/shared/webhook-signature.ts'
 import { describeEachEngine } from '../../engines.ts'
 import { startGateway } from '../../harness.ts'
 import { chatJson, replyJson } from '../../upstream.ts'
-import { type Receiver, startReceiver } from './receiver.ts'
+import { type Receiver, reply, startReceiver } from './receiver.ts'
 
 let receiver: Receiver
 afterEach(() => receiver.close())
 
 describeEachEngine('a daemon', (engine) => {
+  test.each([
+    [false, null],
+    [true, 'a page of the operator'],
+  ])('shows tenants the response of a private receiver only if the operator allows it: %s', async (...one) => {
+    const [showPrivateBodies, shown] = one
+    receiver = await startReceiver(reply(500, 'a page of the operator'))
+    const gateway = await startGateway({ engine, webhooks: { allowPrivate: true, allow: [], showPrivateBodies } })
+    const created = await gateway.call('POST', '/api/admin/webhooks', { url: receiver.url, events: ['*'] })
+    const id = (await gateway.call('POST', `/api/admin/webhooks/${created.body.webhook.id}/test`)).body.delivery_id
+    const show = async () => (await gateway.call('GET', `/api/admin/deliveries/${id}`)).body.delivery
+    await expect.poll(async () => (await show()).lastStatus, { timeout: 10_000 }).toBe(500)
+    const delivery = await show()
+    expect(delivery.lastResponse).toBe(shown)
+    if (shown === null) expect(JSON.stringify(delivery)).not.toContain('page of the operator')
+  })
+
   test('sends the events of a chat and of the test route, signed with the secret that was returned once', async () => {
     receiver = await startReceiver()
     const gateway = await startGateway({ engine })

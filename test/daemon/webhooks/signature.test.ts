@@ -76,6 +76,12 @@ describe('verifyWebhook', () => {
     )
   })
 
+  test('fails with its own error for a repeated header, which some frameworks pass as a list', () => {
+    const header = sign(BODY, [SECRET], NOW)
+    for (const list of [[header], [header, header], []])
+      expect(faultOf(() => verifyWebhook(BODY, list, SECRET, { now: NOW }))).toBe('malformed_header')
+  })
+
   test('returns the event, typed by its `type`', () => {
     const { event } = verifyWebhook(BODY, sign(BODY, [SECRET], NOW), SECRET, { now: NOW })
     expect(event).toEqual(EVENT)

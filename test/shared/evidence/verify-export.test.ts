@@ -260,6 +260,7 @@ const notesOf = (...sizes: number[]) =>
     const { origin, root } = checkpointOf(requests.rows.slice(0, size))
     return testNote(origin, size, root, signer)
   })
+const LOSS = { chain: 'requests-1', cause: 'log_missing', found_at: '', acknowledged_at: null, successor: null }
 const withStatement = (change: (statement: ExportStatement) => object): Partial<ExportParts> => ({
   inStatement: (text) => JSON.stringify(change(JSON.parse(text))),
 })
@@ -309,6 +310,17 @@ const INCOMPLETE: [what: string, changed: Partial<ExportParts>, says: string][] 
     'statement.json is not a statement',
   ],
   ['a count as a text', inFirstChain({ expunged: '0' }), 'statement.json is not a statement'],
+  ['losses without a loss', withStatement((statement) => ({ ...statement, losses: [] })), 'is not a statement'],
+  [
+    'a loss without a cause',
+    withStatement((statement) => ({ ...statement, losses: [{ ...LOSS, cause: null }] })),
+    'statement.json is not a statement',
+  ],
+  [
+    'a loss with one member more',
+    withStatement((statement) => ({ ...statement, losses: [{ ...LOSS, size: 1 }] })),
+    'statement.json is not a statement',
+  ],
   [
     'a duplicate member in its statement',
     { inStatement: (text) => text.replace('{', '{"version":1,') },

@@ -1,5 +1,6 @@
 /** Exports the log into a directory. */
 import { Command } from 'commander'
+import { lossesIn } from '../../../shared/evidence/export-statement.ts'
 import type { CliContext } from '../../context.ts'
 import { inNewFolder } from '../../evidence/export-folder.ts'
 import { writeExport } from '../../evidence/export-writer.ts'
@@ -46,9 +47,10 @@ async function exportAudit(
     await context.note(`note: the violated log is in ${folder}, unsigned; violations.json lists its violations`)
     throw written.violation
   }
-  const { manifest } = written
+  const { manifest, statement } = written
   const { rowCount, chains, merkleRootOfExport, signingKeyFingerprint, created_at } = manifest
   await context.note(`Exported ${rowCount} entries to ${folder}.`)
+  for (const loss of lossesIn(statement)) await context.note(`note: ${loss}`)
   await output.one(
     {
       directory: folder,

@@ -30,7 +30,7 @@ export function toCommand(context: CliContext): Command {
         "Verify the receipts themselves with 'aigw audit verify'.",
     )
     .option('--month <month>', 'a month in UTC, such as 2026-01; by default the current month')
-    .addHelpText('after', '\nExit code 1 if there are differences.')
+    .addHelpText('after', '\nExit code 1 if there are differences, or if entries are missing, expunged or damaged.')
     .action((flags: { month?: string }) => reconcile(context, flags))
 }
 
@@ -46,15 +46,17 @@ async function reconcile(context: CliContext, flags: { month?: string }): Promis
     path: `/api/admin/usage/reconcile?month=${month}`,
     timeoutMs: settings.timeoutFlagMs ?? RECONCILE_TIMEOUT_MS,
   })
-  const { differences, receipts, holders, unreadable, truncated } = body
+  const { differences, receipts, holders, missing, unreadable, truncated } = body
   await output.list(differences, VIEW, raw)
   await context.note(`${month}: ${receipts} receipts of ${holders} accounts and keys were compared.`)
-  if (unreadable > 0)
+  const lost = missing + unreadable
+  if (lost > 0)
     await context.note(
-      `warning: ${unreadable} entries have no payload any more, so their costs are missing from the receipts`,
+      `warning: ${missing} entries are missing and ${unreadable} have no readable payload, so their costs are unknown`,
     )
   if (truncated) await context.note('warning: there are more differences than shown')
-  if (differences.length > 0) {
+  if (differences.some(({ source }) => source !== 'log'))
     throw new CliError(EXIT.error, `the bills of ${month} differ from the receipts`, { code: 'BILLS_DIFFER' })
-  }
+  if (differences.length > 0 || lost > 0)
+    throw new CliError(EXIT.error, `receipts of ${month} are missing or unreadable`, { code: 'RECEIPTS_MISSING' })
 }

@@ -1,5 +1,6 @@
 /** Verifies the log of a gateway or of an export. */
 import { Command, Option } from 'commander'
+import { lossesIn } from '../../../shared/evidence/export-statement.ts'
 import { timeOf } from '../../../shared/evidence/keys.ts'
 import type { Checkpoint } from '../../../shared/evidence/note.ts'
 import type { CliContext } from '../../context.ts'
@@ -102,6 +103,7 @@ async function verifyFolder(
   const witnessing = policy && new Witnessing({ policy, keys: trusted.keys, tenantId, readAtMs })
   const checked = await checkEvidence(context, source, { trusted, outside, ...witnessedBy(witnessing, onRow) })
   if (checked.every(({ ok }) => ok)) await assertEnd(checked)
+  for (const loss of lossesIn(statement)) await context.note(`note: ${loss}`)
   await noteWitnessing(context, { source, checked, witnessing })
   return { checked, from: trusted.from }
 }

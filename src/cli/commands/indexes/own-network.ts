@@ -1,7 +1,7 @@
 /** Prevents redirects from public sites into the user's own network. */
 import { lookup as lookupName } from 'node:dns'
 import { isIP, type LookupFunction } from 'node:net'
-import { type Reach, reachOfAddress, withoutNat64 } from '../../../shared/address-reach.ts'
+import { reachThroughNat64 } from '../../../shared/address-reach.ts'
 
 /** Thrown for a redirect from a public site into the user's own network, and for a special address. */
 export class OwnNetworkRefused extends Error {
@@ -11,8 +11,6 @@ export class OwnNetworkRefused extends Error {
     super(reach === 'private' ? `${host}, which is in your own network` : `${host}, which has a reserved address`)
   }
 }
-
-const reachOf = (address: string): Reach => reachOfAddress(withoutNat64(address))
 
 /** Resolves and checks the hosts of one download. Each connection uses exactly the address that was checked. */
 export type Dialling = { lookup: LookupFunction; check(hostname: string): void }
@@ -26,7 +24,7 @@ export type Dialling = { lookup: LookupFunction; check(hostname: string): void }
 export function createDialling(resolve: typeof lookupName = lookupName): Dialling {
   let mayOwn: boolean | undefined
   const admit = (host: string, addresses: readonly string[]) => {
-    const reaches = addresses.map(reachOf)
+    const reaches = addresses.map(reachThroughNat64)
     // Otherwise, a public site whose name has one private address could redirect to any address of the network.
     mayOwn ??= reaches.every((reach) => reach === 'private')
     if (reaches.includes('special')) throw new OwnNetworkRefused(host, 'special')

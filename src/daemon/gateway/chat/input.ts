@@ -80,6 +80,34 @@ const NONE: readonly never[] = []
 const MEMBER_NAMES = Object.keys(ChatRequest.shape)
 const MEMBERS: ReadonlySet<string> = new Set(MEMBER_NAMES)
 const SHOWN = { members: 50, chars: 100 } as const
+/** More unknown members than these are no request of another interface. Each of them is compared with the known names. */
+const UNKNOWN_MEMBERS = 1_000
+/** A longer name has more slips than `suggestion` accepts. */
+const SLIP_CHARS = 2 * Math.max(...MEMBER_NAMES.map((name) => name.length))
+
+/** Other names of the members that decide under which rules a request runs, in lower case and without separators. */
+const ALIASES: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    smltp_policy: [
+      'policy',
+      'policies',
+      'policyid',
+      'policyname',
+      'smltp',
+      'smltpid',
+      'smltppolicyid',
+      'securitypolicy',
+    ],
+    prompt_shield: [
+      'shield',
+      'shieldpolicy',
+      'shieldpolicyid',
+      'promptshieldpolicy',
+      'promptshieldpolicyid',
+      'promptguard',
+    ],
+  }).flatMap(([name, aliases]) => aliases.map((alias) => [alias, name] as const)),
+)
 
 /**
  * The members of the body that this endpoint does not have. Members of other interfaces, such as `top_p`, are reported.
@@ -89,16 +117,25 @@ const SHOWN = { members: 50, chars: 100 } as const
  */
 function unknownIn(request: object): readonly Dropped[] {
   let unknown: Dropped[] | undefined
+  let count = 0
   for (const name in request) {
     if (MEMBERS.has(name)) continue
-    unknown ??= []
-    if (unknown.length === SHOWN.members) break
+    count += 1
+    if (count > UNKNOWN_MEMBERS)
+      throw invalidField('body', `The body has more than ${UNKNOWN_MEMBERS} unknown members. Remove them.`)
     const field = name.slice(0, SHOWN.chars)
-    const meant = suggestion(field, MEMBER_NAMES)
+    const meant = meantBy(name)
     if (meant !== '') throw invalidField(field, `Unknown member "${field}"${meant}`)
-    unknown.push({ field, why: 'gateway' })
+    unknown ??= []
+    if (unknown.length < SHOWN.members) unknown.push({ field, why: 'gateway' })
   }
   return unknown ?? NONE
+}
+
+function meantBy(name: string): string {
+  if (name.length > SLIP_CHARS) return ''
+  const alias = ALIASES.get(name.toLowerCase().replace(/[^a-z]/g, ''))
+  return alias === undefined ? suggestion(name, MEMBER_NAMES) : `; did you mean "${alias}"?`
 }
 
 function toConversation(request: ChatRequest): Conversation {

@@ -243,7 +243,7 @@ const unknown = () =>
 const tooManyRejected = (retryAfterSeconds: number) =>
   new GatewayError(
     'RATE_LIMIT_EXCEEDED',
-    'Too many unknown or malformed API keys were sent from your address. Retry later.',
+    'Too many unknown or malformed API keys were sent from your address, its network or in total. Retry later.',
     { retryAfterSeconds },
   )
 const expired = () => unauthorized('The API key has expired. Ask an administrator to extend it or to create a new one.')

@@ -1,7 +1,7 @@
 // The rule for names that people read: no name looks like an existing name in letters of another script.
 import { sql } from 'kysely'
 import { invalidField } from '../../../shared/errors.ts'
-import { lookAlikeIn, skeletonOf } from '../text/skeleton.ts'
+import { type LookAlike, lookAlikeIn, skeletonOf } from '../text/skeleton.ts'
 import type { Db } from './db.ts'
 
 /** More names than these do not change the result: one of them suffices for the error. */
@@ -58,12 +58,16 @@ export function requireUnlike(field: string, name: string, others: readonly { na
     if (!found) continue
     throw invalidField(
       field,
-      `The name "${name}" looks like the existing name "${other.name}": "${found.letter}" (${codePointOf(found.letter)}) ` +
-        `is a letter of ${found.script}. Choose another name.`,
+      `The name "${name}" looks like the existing name "${other.name}": ${reasonOf(found)}. Choose another name.`,
       name,
     )
   }
 }
+
+const reasonOf = ({ letter, script }: LookAlike): string =>
+  script === undefined
+    ? `the dot ${codePointOf(letter)} of one of them cannot be seen`
+    : `"${letter}" (${codePointOf(letter)}) is a letter of ${script}`
 
 const codePointOf = (char: string): string =>
   `U+${(char.codePointAt(0) as number).toString(16).toUpperCase().padStart(4, '0')}`

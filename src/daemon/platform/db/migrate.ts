@@ -29,6 +29,8 @@ import { evidenceLosses } from './migrations/0027-evidence-losses.ts'
 import { evidenceCosignatures } from './migrations/0028-evidence-cosignatures.ts'
 import { rights } from './migrations/0029-rights.ts'
 import { masterKeyRotation } from './migrations/0030-master-key-rotation.ts'
+import { evidenceUnsigned } from './migrations/0031-evidence-unsigned.ts'
+import { skeletons } from './migrations/0032-skeletons.ts'
 import { fixSqliteStatistics } from './sqlite-statistics.ts'
 
 const STEPS: Record<string, MigrationStep | MigrationWithData> = {
@@ -59,6 +61,8 @@ const STEPS: Record<string, MigrationStep | MigrationWithData> = {
   '0028-evidence-cosignatures': evidenceCosignatures,
   '0029-rights': rights,
   '0030-master-key-rotation': masterKeyRotation,
+  '0031-evidence-unsigned': evidenceUnsigned,
+  '0032-skeletons': skeletons,
 }
 
 const DIALECTS: Record<MigrationDialect['engine'], MigrationDialect> = {

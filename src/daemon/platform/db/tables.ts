@@ -130,6 +130,8 @@ export type Tables = {
   evidence_nodes: { tenant_id: string; chain: string; level: number; node_index: number; hash: string }
   evidence_keys: EvidenceKeyRow
   evidence_losses: EvidenceLossRow
+  /** One row if the store is older than signing keys. The first key signs its entries, and deletes the row. */
+  evidence_unsigned: { upgraded_at: string }
   /** The checkpoint files that a daemon has written. */
   evidence_files: { daemon_id: string; path: string; created_at: string }
   evidence_cosignatures: EvidenceCosignatureRow
@@ -378,12 +380,12 @@ export type EvidenceKeyRow = {
 
 /** A part of the evidence that is lost (losses.ts). */
 export type EvidenceLossRow = {
-  /** The log id of the chain, `key:<kid>`, `file:<hash>` or `store`. */
+  /** The log id of the chain, `key:<kid>`, `keys:<time>`, `file:…`, `unreadable:…` or `store`. */
   id: string
   cause: LossCause
   /** Null unless the loss concerns a chain of the store. */
   tenant_id: string | null
-  /** The chain that the loss has closed. Null if the loss closed no chain. */
+  /** The chain that contradicts its notes. It is closed if `successor` is set. */
   chain: string | null
   /** The chain that continues the closed chain. */
   successor: string | null

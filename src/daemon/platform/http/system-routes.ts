@@ -11,6 +11,8 @@ export type SystemDeps = {
   /** Whether the store answers and accepts writes, and whether its schema matches this version. */
   checkStore(): Promise<{ store: boolean; migrations: boolean }>
   isDraining(): boolean
+  /** Whether this daemon has the master key of the store, and how many secrets it cannot decrypt. */
+  secrets(): { isCurrent: boolean; unopened: number }
   /** The causes of lost evidence that no operator has acknowledged. @throws errors of the store */
   lostHistory(): LossCause[] | Promise<LossCause[]>
   /** Every route of the daemon, for /openapi.json. */
@@ -18,7 +20,7 @@ export type SystemDeps = {
 }
 
 /** The routes of the probes and the OpenAPI document. They are public, and available while draining. */
-export function systemRoutes({ clock, checkStore, isDraining, lostHistory, allRoutes }: SystemDeps): Route[] {
+export function systemRoutes({ clock, checkStore, isDraining, secrets, lostHistory, allRoutes }: SystemDeps): Route[] {
   let description: Promise<string> | undefined
   return [
     route({
@@ -31,13 +33,14 @@ export function systemRoutes({ clock, checkStore, isDraining, lostHistory, allRo
       responses: {
         200: { description: 'Healthy', schema: HealthResponse },
         503: {
-          description: 'The store does not respond or rejects writes, or the daemon is shutting down',
+          description:
+            'The store does not respond or rejects writes, its master key is unknown here, or the daemon is shutting down',
           schema: HealthResponse,
         },
       },
       async handle() {
         const { store, migrations } = await checkStore()
-        const healthy = store && migrations && !isDraining()
+        const healthy = store && migrations && secrets().isCurrent && !isDraining()
         return reply(healthy ? 200 : 503, {
           success: healthy,
           status: healthy ? 'healthy' : 'unhealthy',
@@ -64,19 +67,25 @@ export function systemRoutes({ clock, checkStore, isDraining, lostHistory, allRo
       summary: 'Readiness: the store accepts writes, its migrations are complete, and new requests are accepted',
       tags: ['System'],
       responses: {
-        200: { description: 'Ready, or degraded because a part of the evidence is lost', schema: ReadyzResponse },
+        200: {
+          description: 'Ready, or degraded because evidence is lost or secrets cannot be opened',
+          schema: ReadyzResponse,
+        },
         503: { description: 'Not ready; `checks` contains the cause', schema: ReadyzResponse },
       },
       async handle() {
-        const serving = { ...(await checkStore()), accepting: !isDraining() }
+        const { isCurrent, unopened } = secrets()
+        const serving = { ...(await checkStore()), master_key: isCurrent, accepting: !isDraining() }
         const isServing = Object.values(serving).every(Boolean)
         // Lost evidence does not make the daemon unready: a load balancer would turn it into an outage.
         const lost = isServing ? await lostHistory() : []
-        const status = !isServing ? 'not ready' : lost.length > 0 ? 'degraded' : 'ready'
+        const isDegraded = lost.length > 0 || unopened > 0
+        const status = !isServing ? 'not ready' : isDegraded ? 'degraded' : 'ready'
         return reply(isServing ? 200 : 503, {
           status,
-          checks: { ...serving, evidence: lost.length === 0 },
+          checks: { ...serving, evidence: lost.length === 0, secrets: unopened === 0 },
           ...(lost.length > 0 && { lost_history: lost }),
+          ...(unopened > 0 && { unopened_secrets: unopened }),
         } satisfies z.input<typeof ReadyzResponse>)
       },
     }),

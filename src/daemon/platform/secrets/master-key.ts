@@ -9,10 +9,12 @@ import type { Log } from '../log.ts'
 import { loadHashKeys, takeKeysOf } from './rotation-row.ts'
 import {
   createMasterKey,
+  keyIdOfSealed,
   type MasterKey,
   openSecret,
   SealBrokenError,
   type SealedLocation,
+  sealedPrefix,
   sealSecret,
 } from './seal.ts'
 import { writeSecretFile } from './secret-file.ts'
@@ -111,6 +113,43 @@ async function openingKey(
       'one database the same file, and restore it together with the database.',
     { cause },
   )
+}
+
+/**
+ * Compares the key with the check text, if no rotation is running. A rotation may have ended while this daemon was away.
+ * Encrypts with the key of the check text from then on, if that key is accepted already or is one of this daemon's other
+ * keys. Returns false if the key of the store is unknown here.
+ */
+export async function followCheckText(
+  db: Db,
+  masterKey: MasterKey,
+  { configured, next, dataDir, log }: Omit<MasterKeyOptions, 'clock'>,
+): Promise<boolean> {
+  const { sealed } = await db
+    .selectFrom('master_key_check')
+    .select('sealed')
+    .where('id', '=', CHECK.row)
+    .executeTakeFirstOrThrow()
+  if (sealed.startsWith(sealedPrefix(masterKey.id))) return true
+  if (!mayOpen(masterKey, sealed)) {
+    const files = [nextKeyFile(dataDir), masterKeyFile(dataDir)]
+    const others = configured === undefined ? await Promise.all(files.map((file) => readKeyFile(file, log))) : [next]
+    for (const hex of others) if (hex !== undefined) masterKey.accept(hex)
+    if (!mayOpen(masterKey, sealed)) return false
+    await loadHashKeys(db, masterKey)
+  }
+  masterKey.sealWith(keyIdOfSealed(sealed) ?? masterKey.id)
+  return true
+}
+
+function mayOpen(masterKey: MasterKey, sealed: string): boolean {
+  try {
+    openSecret(masterKey, CHECK, sealed)
+    return true
+  } catch (error) {
+    if (error instanceof SealBrokenError) return false
+    throw error
+  }
 }
 
 /** The rotation has ended, but this daemon still has the earlier key as its own. */

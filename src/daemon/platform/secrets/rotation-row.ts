@@ -48,6 +48,7 @@ export const HASH_KEYS_COLUMN: SealedColumn = {
   column: 'sealed',
   key: ['id'],
   only: HASH_KEYS.row,
+  isShort: true,
   locationOf: () => HASH_KEYS,
 }
 

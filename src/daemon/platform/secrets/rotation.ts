@@ -6,28 +6,33 @@ import { engineOf } from '../db/engine.ts'
 import { readLeaseTime } from '../db/lease-time.ts'
 import type { MasterKeyRotationRow } from '../db/tables.ts'
 import type { Log } from '../log.ts'
-import { CHECK, CHECK_TEXT, keepNextKey, nextKeyOf, replaceKeyFile } from './master-key.ts'
+import { CHECK, CHECK_TEXT, followCheckText, keepNextKey, nextKeyOf, replaceKeyFile } from './master-key.ts'
 import { resealAll } from './reseal.ts'
 import { findRotation, HASH_KEYS_COLUMN, keepHashKeys, keyLocation, ROTATION, takeKeysOf } from './rotation-row.ts'
-import { createMasterKey, type MasterKey, sealSecret } from './seal.ts'
+import { createMasterKey, type MasterKey, outdatedKey, sealSecret } from './seal.ts'
 import type { SealedColumn } from './sealed-column.ts'
+import { countUnopened } from './unopened.ts'
 
 /** How often a daemon on a shared store looks for a rotation. */
 export const ROTATION_LOOK_MS = 2_000
 /**
- * How long each phase lasts on a shared store, so that every daemon has seen it. Longer than a transaction that encrypts
- * a text and then waits for a lock.
+ * How long each phase lasts on a shared store, so that every daemon has seen it. On every store, the second phase lasts
+ * this long: a text that was encrypted with the earlier key just before it may still wait for its transaction.
  */
 export const ROTATION_PHASE_MS = 60_000
 
 /** The id of the sealing key, since when it seals, and the running rotation. */
 export type MasterKeyStatus = { id: string; since: string; rotation: MasterKeyRotationRow | undefined }
 
+/** What a probe shows: whether this daemon has the key of the store, and how many texts it cannot decrypt. */
+export type SecretsHealth = { isCurrent: boolean; unopened: number }
+
 export type MasterKeyRotation = {
+  health(): SecretsHealth
   status(): Promise<MasterKeyStatus>
   /**
    * Begins a rotation, or returns the running one. Call `wake` after the commit.
-   * @throws NEXT_MASTER_KEY_MISSING if the key is configured, and no other key is
+   * @throws NEXT_MASTER_KEY_MISSING if the key is configured, and no other key is. MASTER_KEY_OUTDATED
    */
   begin(tx: Db): Promise<MasterKeyRotationRow>
   /** Continues a rotation. */
@@ -46,8 +51,8 @@ export type RotationOptions = {
 }
 
 // none -> accept: an operator begins the rotation. Every daemon learns both keys from the row and accepts them.
-// accept -> reseal: ROTATION_PHASE_MS later on a shared store. Every daemon encrypts with the new key. Some daemon
-//   encrypts all earlier texts again.
+// accept -> reseal: at once on SQLite, ROTATION_PHASE_MS later on a shared store. Every daemon encrypts with the new key.
+//   Some daemon encrypts all earlier texts again.
 // reseal -> none: ROTATION_PHASE_MS later, and after a pass that found no earlier text. The check text is encrypted with
 //   the new key, so daemons that only know the earlier key do not start any more.
 // Each move is one transaction, so a rotation continues after a kill, on any daemon of the store.
@@ -60,6 +65,11 @@ export function createRotation(db: Db, options: RotationOptions): MasterKeyRotat
   let isClosed = false
   /** The key to which this daemon has seen a rotation. */
   let seen: string | undefined
+  /** The key that `master.key.next` contains. */
+  let kept: string | undefined
+  /** Whether a pass of the second phase has found no earlier text. */
+  let isClean = false
+  let unopened = 0
 
   function schedule(): void {
     if (!isClosed) timer ??= clock.after(ROTATION_LOOK_MS, run)
@@ -76,7 +86,7 @@ export function createRotation(db: Db, options: RotationOptions): MasterKeyRotat
       .finally(() => {
         running = undefined
         // On SQLite, no other daemon can begin a rotation.
-        if (isShared) schedule()
+        if (isShared || seen !== undefined) schedule()
       })
   }
 
@@ -89,20 +99,39 @@ export function createRotation(db: Db, options: RotationOptions): MasterKeyRotat
     const row = await takeKeysOf(db, masterKey)
     if (row === undefined) {
       if (seen !== undefined) await end(seen)
+      if (isShared) await follow(db)
       return false
     }
-    if (seen !== row.new_id && configured === undefined) await keepNextKey(dataDir, masterKey.exportHex(row.new_id))
+    masterKey.isOutdated = false
+    // The end of the rotation needs `seen`, even if the file cannot be written now.
+    if (seen !== row.new_id) isClean = false
     seen = row.new_id
-    const now = await readLeaseTime(db, clock.now())
-    const isSettled = !isShared || now - Date.parse(row.phase_at) >= ROTATION_PHASE_MS
-    if (row.phase === 'accept') {
-      if (isSettled) await beginReseal(now)
-      return isSettled
+    if (configured === undefined && kept !== seen) {
+      await keepNextKey(dataDir, masterKey.exportHex(seen))
+      kept = seen
     }
+    const now = await readLeaseTime(db, clock.now())
+    const isSettled = now - Date.parse(row.phase_at) >= ROTATION_PHASE_MS
+    if (row.phase === 'accept') {
+      if (isShared && !isSettled) return false
+      await beginReseal(now)
+      return true
+    }
+    if (isClean && !isSettled) return false
     const replaced = await resealAll(db, masterKey, columns, { log, isStopped: () => isClosed })
-    if (replaced === undefined || (replaced === 0 && !isSettled)) return false
-    if (replaced === 0) await finish(now)
+    isClean = replaced === 0
+    if (replaced === undefined || (isClean && !isSettled)) return false
+    if (isClean) await finish(now)
     return true
+  }
+
+  /** A rotation may have ended while this daemon was away. Without the new key, it must not encrypt anything. */
+  async function follow(from: Db): Promise<void> {
+    const before = masterKey.id
+    const isKnown = await followCheckText(from, masterKey, options)
+    if (!isKnown && !masterKey.isOutdated) log.error({ key: masterKey.id }, outdatedKey().message)
+    masterKey.isOutdated = !isKnown
+    if (masterKey.id !== before) await end(masterKey.id)
   }
 
   const beginReseal = (now: number) =>
@@ -138,6 +167,16 @@ export function createRotation(db: Db, options: RotationOptions): MasterKeyRotat
     seen = undefined
   }
 
+  async function countTexts(): Promise<void> {
+    const counted = await countUnopened(db, masterKey, columns, { isStopped: () => isClosed })
+    for (const { count } of counted) unopened += count
+    if (unopened > 0)
+      log.error(
+        { unopened, texts: counted },
+        'secrets of the store cannot be opened with this master key; restore the key that sealed them, or create them again',
+      )
+  }
+
   async function newKey(): Promise<string> {
     if (next !== undefined) return next
     if (configured === undefined) return nextKeyOf(dataDir, log)
@@ -148,7 +187,11 @@ export function createRotation(db: Db, options: RotationOptions): MasterKeyRotat
   }
 
   run()
+  const counting = (running ?? Promise.resolve())
+    .then(countTexts)
+    .catch((error: unknown) => log.error({ error }, 'the secrets of the store could not be checked'))
   return {
+    health: () => ({ isCurrent: !masterKey.isOutdated, unopened }),
     async status() {
       const { created_at } = await db
         .selectFrom('master_key_check')
@@ -161,6 +204,9 @@ export function createRotation(db: Db, options: RotationOptions): MasterKeyRotat
       if (isShared) await sql`lock table master_key_check in exclusive mode`.execute(tx)
       const current = await findRotation(tx)
       if (current !== undefined) return current
+      // With an earlier key, no other daemon could read the row of the rotation, so the rotation would never end.
+      await follow(tx)
+      if (masterKey.isOutdated) throw outdatedKey()
       const newHex = await newKey()
       const newSide = createMasterKey(newHex)
       if (newSide.id === masterKey.id)
@@ -186,6 +232,7 @@ export function createRotation(db: Db, options: RotationOptions): MasterKeyRotat
       isClosed = true
       timer?.cancel()
       await running
+      await counting
     },
   }
 }

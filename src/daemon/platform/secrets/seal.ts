@@ -1,4 +1,5 @@
 import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
+import { GatewayError } from '../../../shared/errors.ts'
 
 /** Purposes of encrypted texts. Each purpose has its own key, which is derived from the master key. */
 export type SealPurpose =
@@ -30,7 +31,9 @@ export type MasterKey = {
   readonly id: string
   /** Returns the key of a keyed hash. */
   keyFor(purpose: HashPurpose): KeyObject
-  /** Returns the key that encrypts texts for this purpose. */
+  /** Whether the store has another key than this daemon knows. Nothing is encrypted then. */
+  isOutdated: boolean
+  /** Returns the key that encrypts texts for this purpose. @throws MASTER_KEY_OUTDATED */
   sealingKey(purpose: SealPurpose): KeyObject
   /** Returns the keys that may decrypt a text: the key with this id, or every key if the text names no key. */
   openingKeys(id: string | undefined, purpose: SealPurpose): KeyObject[]
@@ -59,6 +62,12 @@ const FORM = /^(?:v1\.|v2\.([0-9a-f]{16})\.)([A-Za-z0-9_-]+)$/
 /** The beginning of every text that the key with this id has encrypted. */
 export const sealedPrefix = (id: string): string => `v2.${id}.`
 
+/** The length of `sealedPrefix`. */
+export const SEALED_PREFIX_CHARS = sealedPrefix('0'.repeat(2 * ID_BYTES)).length
+
+/** Returns the id of the key that has encrypted a text. Undefined if the text names no key. */
+export const keyIdOfSealed = (sealed: string): string | undefined => /^v2\.([0-9a-f]{16})\./.exec(sealed)?.[1]
+
 type Ring = { id: string; hex: string; keyFor(purpose: string): KeyObject }
 
 /** @param hex 64 hex characters */
@@ -71,12 +80,22 @@ export function createMasterKey(hex: string): MasterKey {
     if (key === undefined) throw new Error(`the master key ${id} is not known`)
     return key
   }
+  let isOutdated = false
   return {
     get id() {
       return sealing.id
     },
+    get isOutdated() {
+      return isOutdated
+    },
+    set isOutdated(value) {
+      isOutdated = value
+    },
     keyFor: (purpose) => hashKeys.get(purpose) ?? sealing.keyFor(purpose),
-    sealingKey: (purpose) => sealing.keyFor(purpose),
+    sealingKey(purpose) {
+      if (isOutdated) throw outdatedKey()
+      return sealing.keyFor(purpose)
+    },
     openingKeys(id, purpose) {
       const keys = id === undefined ? [...ring.values()] : [ring.get(id)]
       return keys.flatMap((key) => (key === undefined ? [] : [key.keyFor(purpose)]))
@@ -152,6 +171,13 @@ function decrypt(key: KeyObject, location: SealedLocation, bytes: Buffer): strin
   const text = decipher.update(bytes.subarray(NONCE_BYTES, tagAt))
   return Buffer.concat([text, decipher.final()]).toString('utf8')
 }
+
+/** The store has another master key than this daemon knows. */
+export const outdatedKey = (): GatewayError =>
+  new GatewayError(
+    'MASTER_KEY_OUTDATED',
+    'The master key was rotated while this daemon was away. Restart this daemon with the master key of the other daemons.',
+  )
 
 const toAad = ({ purpose, table, row, tenant }: SealedLocation): Buffer =>
   Buffer.from(JSON.stringify([purpose, table, row, tenant]))

@@ -14,5 +14,7 @@ export type SealedColumn = {
   flag?: string
   /** Only the row with this value in the first column of the primary key. */
   only?: string
+  /** Whether each text is short and needed, so that a start of the daemon decrypts it to check it. */
+  isShort?: boolean
   locationOf(row: SealedRow): SealedLocation
 }

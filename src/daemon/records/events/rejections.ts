@@ -11,7 +11,8 @@ import { markWithoutEndpoints } from './outbox.ts'
 /** Reports client addresses with many rejected requests. */
 export type RejectionReports = {
   /**
-   * Returns the counter of a family of routes. When an address reaches `reportedAt` in a minute, one event is stored.
+   * Returns the counter of a family of routes. When an address reaches `reportedAt` in a minute, one event is stored. A
+   * wider block of IPv6 reaches a multiple of it, so a client with many addresses is reported too.
    */
   counter(
     routes: RejectedRequests['routes'],
@@ -66,13 +67,15 @@ export function createRejectionReports({
 
   return {
     counter(routes, { reportedAt, addresses }) {
-      const counter = createAddressCounter({ clock, addresses })
+      const counter = createAddressCounter({ clock, limit: reportedAt, addresses })
       return (address) => {
-        const { network, windowStartMs, requests } = counter.add(address)
-        if (requests !== reportedAt) return
+        const { windowStartMs, isWithin, counts } = counter.add(address)
+        if (!isWithin) return
         const windowStart = isoTime(windowStartMs)
         const windowSeconds = ADDRESS_WINDOW_MS / 1000
-        report({ address: network || null, routes, count: requests, windowStart, windowSeconds }, windowStartMs)
+        for (const { network, requests, limit } of counts)
+          if (requests === limit)
+            report({ address: network || null, routes, count: requests, windowStart, windowSeconds }, windowStartMs)
       }
     },
     close: storing.idle,

@@ -19,10 +19,12 @@ import {
   ReadChainResponse,
 } from '../../../shared/wire/evidence.ts'
 import type { Db } from '../../platform/db/db.ts'
+import type { EvidenceLossRow } from '../../platform/db/tables.ts'
 import { type ResponseDoc, type Route, reply, route } from '../../platform/http/route.ts'
 import { findHead } from './chains.ts'
 import { listCheckpointsFrom, toShownCheckpoint } from './checkpoint-list.ts'
 import { withCosignatures } from './cosignatures.ts'
+import { lossesOfTenant } from './losses.ts'
 import { proveConsistency, proveInclusion, rootOfChain } from './proofs.ts'
 import { findCommits, listChains, readChain } from './store.ts'
 
@@ -63,11 +65,13 @@ export function chainRoutes({ db }: { db: Db }): Route[] {
       summary: 'List the hash chains of the log and their current heads',
       responses: { 200: { description: 'All chains, by name', schema: ListChainsResponse } },
       async handle({ caller: { tenantId } }) {
+        const losses = new Map((await lossesOfTenant(db, tenantId)).map((loss) => [loss.chain, loss]))
         const chains = (await listChains(db, tenantId)).map(({ chain, size, headHash, checkpoint }) => ({
           chain,
           size,
           head: headHash,
           checkpoint: checkpoint ? toShownCheckpoint(checkpoint) : null,
+          loss: toShownLoss(losses.get(chain)),
         }))
         return reply(200, { tenant_id: tenantId, chains } satisfies z.input<typeof ListChainsResponse>)
       },
@@ -192,5 +196,8 @@ const broken = (chain: string) =>
   )
 
 const toHex = (hash: Buffer): string => hash.toString('hex')
+
+const toShownLoss = (loss: EvidenceLossRow | undefined) =>
+  loss ? { cause: loss.cause, acknowledged_at: loss.acknowledged_at, successor: loss.successor } : null
 
 const toShownRow = ({ tenant_id, chain, ...row }: ChainRow) => row

@@ -9,6 +9,7 @@ import type { Log } from '../../platform/log.ts'
 import { createPacer } from '../../platform/pacing.ts'
 import { isSignedByUs, readNotes } from './checkpoint-notes.ts'
 import type { CheckpointPublisher } from './checkpoint-publisher.ts'
+import type { FileMemory } from './file-losses.ts'
 import { type FoundLoss, type Losses, lossOfChain } from './losses.ts'
 import { readHashes } from './proofs.ts'
 import type { SigningKeys } from './signing-keys.ts'
@@ -40,12 +41,21 @@ export type StartComparisonDeps = {
   file: string | undefined
   keys: Pick<SigningKeys, 'published'>
   losses: Pick<Losses, 'report'>
+  fileMemory?: Pick<FileMemory, 'failed'> | undefined
   publisher: CheckpointPublisher
   log: Pick<Log, 'error'>
 }
 
 /** Compares the store with the file, reports lost history, and publishes checkpoints that are missing from the file. */
-export function startComparison({ db, file, keys, losses, publisher, log }: StartComparisonDeps): StartComparison {
+export function startComparison({
+  db,
+  file,
+  keys,
+  losses,
+  fileMemory,
+  publisher,
+  log,
+}: StartComparisonDeps): StartComparison {
   const stop = new AbortController()
 
   async function compare(path: string): Promise<boolean> {
@@ -55,8 +65,10 @@ export function startComparison({ db, file, keys, losses, publisher, log }: Star
       for (const checkpoint of unpublished) await publisher.publish(checkpoint)
       return false
     } catch (error) {
-      if (!stop.signal.aborted) log.error({ error, file }, 'the store could not be compared with its checkpoints')
-      return true
+      if (stop.signal.aborted) return true
+      log.error({ error, file }, 'the store could not be compared with its checkpoints')
+      // A file that cannot be read is a loss, which an operator can acknowledge.
+      return !(await fileMemory?.failed(error).catch(() => false))
     }
   }
 

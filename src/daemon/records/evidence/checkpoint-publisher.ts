@@ -1,7 +1,9 @@
+import { constants } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { type Dispatcher, request } from 'undici'
 import type { EvidenceCheckpointRow } from '../../platform/db/tables.ts'
 import type { Log } from '../../platform/log.ts'
+import type { FileMemory } from './file-losses.ts'
 
 /** The timeout of a POST request that sends a checkpoint. */
 const EVIDENCE_POST_MS = 5_000
@@ -20,8 +22,8 @@ export type CheckpointPublisherOptions = {
   /** Each note is sent to this URL by POST. */
   url: string | undefined
   log: Pick<Log, 'info' | 'error'>
-  /** Called after the first note was written to the file. Never rejects. */
-  onFileWritten?(): Promise<void>
+  /** Whether this daemon has written the file before. By default, the file is created if it does not exist. */
+  fileMemory?: FileMemory | undefined
   /** Opens the connections for the POST requests. */
   dispatcher?: Dispatcher
 }
@@ -33,14 +35,13 @@ export function createCheckpointPublisher({
   file,
   url,
   log,
-  onFileWritten,
+  fileMemory,
   dispatcher,
 }: CheckpointPublisherOptions): CheckpointPublisher {
   /** The last pending note of each chain. It covers the chain's earlier notes. */
   const waiting = new Map<string, string>()
   let posting: Promise<void> | undefined
   let hasNew = false
-  let hasWritten = false
 
   /**
    * Sends each pending note once, and repeats this as long as new notes arrive. A failed note is retried together with
@@ -76,15 +77,9 @@ export function createCheckpointPublisher({
     async publish({ note }) {
       log.info({ checkpoint: note }, 'published a checkpoint')
       if (file !== undefined) {
-        const isWritten = await appendNote(file, note).then(
-          () => true,
-          (error) => {
-            log.error({ error, file }, 'a checkpoint could not be written to its file')
-            return false
-          },
+        await writeNote(file, note, fileMemory).catch((error) =>
+          log.error({ error, file }, 'a checkpoint could not be written to its file'),
         )
-        if (isWritten && !hasWritten) await onFileWritten?.()
-        hasWritten ||= isWritten
       }
       if (url === undefined) return
       const origin = note.slice(0, note.indexOf('\n'))
@@ -98,6 +93,11 @@ export function createCheckpointPublisher({
       await posting
     },
   }
+}
+
+/** Thrown if the file is empty, although this daemon has written it. */
+class EmptyFileError extends Error {
+  override name = 'EmptyFileError'
 }
 
 class RefusedNoteError extends Error {
@@ -118,10 +118,27 @@ async function post(url: string, note: string, dispatcher: Dispatcher | undefine
     throw new RefusedNoteError(`the receiver responded with status ${statusCode}`)
 }
 
-/** Appends a note and an empty line. The note is durable when the promise resolves. */
-async function appendNote(path: string, note: string): Promise<void> {
-  const file = await open(path, 'a+', 0o600)
+/**
+ * Appends a note. A file that this daemon has written before is not created again: a new file would hide that the
+ * checkpoints in the former file are lost. @throws errors of the file and the store
+ */
+async function writeNote(path: string, note: string, memory: FileMemory | undefined): Promise<void> {
+  const mustExist = (await memory?.mustExist()) ?? false
   try {
+    await appendNote(path, note, mustExist)
+  } catch (error) {
+    const isAbsent = error instanceof Error && 'code' in error && error.code === 'ENOENT'
+    await (mustExist && (isAbsent || error instanceof EmptyFileError) ? memory?.missing() : memory?.failed(error))
+    throw error
+  }
+  if (!mustExist) await memory?.written()
+}
+
+/** Appends a note and an empty line. The note is durable when the promise resolves. */
+async function appendNote(path: string, note: string, mustExist: boolean): Promise<void> {
+  const file = await open(path, mustExist ? constants.O_RDWR | constants.O_APPEND : 'a+', 0o600)
+  try {
+    if (mustExist && (await file.stat()).size === 0) throw new EmptyFileError('the checkpoint file is empty')
     await file.writeFile(`${await missingEnd(file)}${note}\n`)
     await file.sync()
   } finally {

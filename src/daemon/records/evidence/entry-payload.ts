@@ -1,4 +1,5 @@
 import type { EvidenceEntryRow } from '../../platform/db/tables.ts'
+import { isObject } from '../../platform/text/json.ts'
 import { parsePayload } from './stored-payload.ts'
 
 /** The properties of a log entry's payload (docs/evidence.md). Properties that only some entries have are optional. */
@@ -63,7 +64,8 @@ export function payloadOf({
 }: Pick<EvidenceEntryRow, 'id' | 'created_at' | 'payload'>): LoggedPayload | undefined {
   if (payload === null) return undefined
   try {
-    return parsePayload(payload, row) as LoggedPayload
+    const parsed: unknown = parsePayload(payload, row)
+    return isObject(parsed) && isObject(parsed.metadata ?? {}) ? (parsed as LoggedPayload) : undefined
   } catch {
     return undefined
   }

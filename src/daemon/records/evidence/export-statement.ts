@@ -4,6 +4,7 @@ import { EVIDENCE_PAGE } from '../../../shared/spec-limits.ts'
 import { isoTime } from '../../../shared/time.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { listCheckpointsFrom } from './checkpoint-list.ts'
+import { lossesOfTenant } from './losses.ts'
 import type { StoredChain } from './store.ts'
 
 /** The number of positions of a chain that one statement searches for expunged payloads. */
@@ -27,7 +28,21 @@ export async function stateExport(
     await countCheckpoints(db, { tenantId, chain, size }, counts)
     chains.push({ chain, entries, size, ...counts.end() })
   }
-  return { version: 1, signed_at: isoTime(now), tenant_id: tenantId, manifest_sha256: manifest, chains }
+  const losses = (await lossesOfTenant(db, tenantId)).map(({ chain, cause, found_at, acknowledged_at, successor }) => ({
+    chain,
+    cause,
+    found_at,
+    acknowledged_at,
+    successor,
+  }))
+  return {
+    version: 1,
+    signed_at: isoTime(now),
+    tenant_id: tenantId,
+    manifest_sha256: manifest,
+    chains,
+    ...(losses.length > 0 && { losses }),
+  }
 }
 
 type Exported = {

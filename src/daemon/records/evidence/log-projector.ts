@@ -102,22 +102,37 @@ export function createLogProjector({ db, clock, log }: ProjectorDeps): LogProjec
     return working
   }
 
-  /** Takes one step in each chain in turn, so that a long backlog of one chain does not delay the others. */
+  /**
+   * Takes one step in each chain in turn, so that a long backlog of one chain does not delay the others. A chain that
+   * fails does not stop the others. @throws the first failure, at the end
+   */
   async function followAll(): Promise<void> {
     const pacer = createPacer()
+    const failures: unknown[] = []
+    const attempt = <T>(work: Promise<T>): Promise<T | undefined> =>
+      work.catch((error: unknown) => {
+        failures.push(error)
+        return undefined
+      })
     while (grown.size > 0 && !isClosed) {
       const steps: Step[] = []
       let entries = 0
       for (const [name, chain] of [...grown]) {
         if (entries >= ENTRIES_PER_STEP || steps.length === CHAINS_PER_STEP) break
         grown.delete(name)
-        const step = await prepare(chain, pacer)
+        const step = await attempt(prepare(chain, pacer))
         if (step === undefined) continue
         steps.push(step)
         entries += step.entries
       }
-      if (steps.length > 0) await store(steps)
+      if (steps.length === 1) await attempt(store(steps))
+      // One transaction for all of them. If it fails, each of them gets its own.
+      else if (steps.length > 1)
+        await store(steps).catch(async () => {
+          for (const step of steps) await attempt(store([step]))
+        })
     }
+    if (failures.length > 0) throw failures[0]
   }
 
   /** Summarises the next entries of a chain in memory. Undefined if there are no more entries. */

@@ -9,6 +9,7 @@ import { engineOf } from '../../platform/db/engine.ts'
 import { createFreshCache } from '../../platform/db/fresh-cache.ts'
 import type { EvidenceLossRow } from '../../platform/db/tables.ts'
 import type { Log } from '../../platform/log.ts'
+import { forgetFile } from './file-losses.ts'
 
 /** A part of the evidence that is lost. */
 export type FoundLoss = {
@@ -17,8 +18,15 @@ export type FoundLoss = {
   /** One sentence. */
   detail: string
   /** The chain that contradicts its notes. It is closed: no entry and no checkpoint is signed for it anymore. */
-  closes?: { tenantId: string; chain: string } | undefined
+  closes?: ChainOfTenant | undefined
+  /**
+   * The chain that another party says contradicts its notes. Only the acknowledgement closes it, so that another party
+   * cannot close logs.
+   */
+  doubts?: ChainOfTenant | undefined
 }
+
+type ChainOfTenant = { tenantId: string; chain: string }
 
 /**
  * The losses of this store. A loss closes the chain that it concerns. The writers of a closed chain continue in its
@@ -84,6 +92,17 @@ export function createLosses({ db, clock, log }: { db: Db; clock: Clock; log: Pi
 export const listLosses = (db: Db): Promise<EvidenceLossRow[]> =>
   db.selectFrom('evidence_losses').selectAll().orderBy('found_at').orderBy('id').execute()
 
+/** Returns the losses that concern a chain of the tenant, by the name of the chain. */
+export const lossesOfTenant = (db: Db, tenantId: string): Promise<(EvidenceLossRow & { chain: string })[]> =>
+  db
+    .selectFrom('evidence_losses')
+    .selectAll()
+    .where('tenant_id', '=', tenantId)
+    .where('chain', 'is not', null)
+    .$narrowType<{ chain: string }>()
+    .orderBy('chain')
+    .execute()
+
 /** Returns the chain that continues this chain, or the chain itself if it is not closed. */
 export function followSuccessors(chain: string, successors: Successors): string {
   let last = chain
@@ -97,7 +116,7 @@ export async function changesChainOf(tx: Db, tenantId: string): Promise<string> 
     .selectFrom('evidence_losses')
     .select(['chain', 'successor'])
     .where('tenant_id', '=', tenantId)
-    .where('chain', 'is not', null)
+    .where('successor', 'is not', null)
     .execute()
   return followSuccessors(CHANGES_CHAIN, successorsOf(closed))
 }
@@ -108,12 +127,12 @@ export const isClosedLog = async (db: Db, id: string): Promise<boolean> =>
     .selectFrom('evidence_losses')
     .select('id')
     .where('id', '=', id)
-    .where('chain', 'is not', null)
+    .where('successor', 'is not', null)
     .executeTakeFirst()) !== undefined
 
 /** Returns the ids of all logs that a loss has closed. */
 export async function closedLogs(db: Db): Promise<string[]> {
-  const rows = await db.selectFrom('evidence_losses').select('id').where('chain', 'is not', null).execute()
+  const rows = await db.selectFrom('evidence_losses').select('id').where('successor', 'is not', null).execute()
   return rows.map(({ id }) => id)
 }
 
@@ -128,58 +147,66 @@ export async function acknowledgedChains(db: Db, tenantId: string): Promise<Read
   return new Set(rows.flatMap(({ chain }) => chain ?? []))
 }
 
-/** Sets a loss to acknowledged. Returns undefined if there is none that is not acknowledged yet. */
+/**
+ * Sets a loss to acknowledged, and closes the chain that it doubts. Returns undefined if there is no such loss that is
+ * not acknowledged yet.
+ */
 export async function acknowledgeLoss(tx: Db, id: string, at: string): Promise<EvidenceLossRow | undefined> {
-  const loss = await tx
-    .updateTable('evidence_losses')
-    .set({ acknowledged_at: at })
-    .where('id', '=', id)
-    .where('acknowledged_at', 'is', null)
-    .returningAll()
-    .executeTakeFirst()
-  const [, daemonId, createdAt] = (loss && FILE_LOSS.exec(id)) ?? []
-  if (daemonId !== undefined && createdAt !== undefined) {
-    // The next file is a new file, so its loss gets a new id.
-    await tx
-      .deleteFrom('evidence_files')
-      .where('daemon_id', '=', daemonId)
-      .where('created_at', '=', createdAt)
-      .execute()
-  }
-  return loss
+  await lockLosses(tx)
+  const rows = await listLosses(tx)
+  const open = rows.find((row) => row.id === id && row.acknowledged_at === null)
+  if (open === undefined) return undefined
+  const successor = open.successor ?? successorOf(open.chain, successorsOf(rows))
+  await tx.updateTable('evidence_losses').set({ acknowledged_at: at, successor }).where('id', '=', id).execute()
+  await forgetFile(tx, id)
+  return { ...open, acknowledged_at: at, successor }
 }
 
-/** Returns the id of the loss of a checkpoint file. */
-export const fileLossId = (daemonId: string, createdAt: string): string => `file:${daemonId}:${createdAt}`
-const FILE_LOSS = /^file:([0-9a-f]{12}):(.+)$/
-
-/** Returns the rows that were added. A loss that an operator has acknowledged is not reported again. */
+/**
+ * Stores losses, and returns the rows that were added or changed. A loss that an operator has acknowledged is not
+ * reported again, unless it now closes its chain. For example, a daemon finds that the log of another daemon is missing.
+ * Later, the other daemon starts, and must not continue that log.
+ */
 async function insertLosses(tx: Db, found: readonly FoundLoss[], at: string): Promise<EvidenceLossRow[]> {
-  // Two daemons that find the same loss must agree on the successor. On SQLite, transactions are already serialised.
-  if (engineOf(tx).name === 'postgres') await sql`lock table evidence_losses in exclusive mode`.execute(tx)
-  const successors = new Map(successorsOf(await listLosses(tx)))
+  await lockLosses(tx)
+  const rows = await listLosses(tx)
+  const stored = new Map(rows.map((row) => [row.id, row]))
+  const successors = new Map(successorsOf(rows))
   const added: EvidenceLossRow[] = []
-  for (const { id, cause, detail, closes } of found) {
-    const chain = closes?.chain ?? null
-    // The chains of one daemon have the same name in every tenant, and get the same successor.
-    const successor = chain === null ? null : (successors.get(chain) ?? newSuccessor(chain))
+  for (const { id, cause, detail, closes, doubts } of found) {
+    const { tenantId = null, chain = null } = closes ?? doubts ?? {}
     const row: EvidenceLossRow = {
-      ...{ id, cause, tenant_id: closes?.tenantId ?? null, chain, successor, detail },
-      ...{ found_at: at, acknowledged_at: null },
+      ...{ id, cause, tenant_id: tenantId, chain, detail, found_at: at, acknowledged_at: null },
+      successor: closes ? successorOf(closes.chain, successors) : null,
     }
-    const { numInsertedOrUpdatedRows } = await tx
+    const known = stored.get(id)
+    if (known !== undefined && knowledgeOf(known) >= knowledgeOf(row)) continue
+    await tx
       .insertInto('evidence_losses')
       .values(row)
-      .onConflict((conflict) => conflict.column('id').doNothing())
-      .executeTakeFirstOrThrow()
-    if (numInsertedOrUpdatedRows === 0n) continue
+      .onConflict((conflict) => conflict.column('id').doUpdateSet(row))
+      .execute()
+    stored.set(id, row)
     added.push(row)
-    if (chain !== null && successor !== null) successors.set(chain, successor)
+    if (row.chain !== null && row.successor !== null) successors.set(row.chain, row.successor)
   }
   return added
 }
 
-const successorsOf = (rows: readonly Pick<EvidenceLossRow, 'chain' | 'successor'>[]): Successors =>
+/** A row that closes its chain replaces a row that only names it, and both replace a row without a chain. */
+const knowledgeOf = ({ chain, successor }: EvidenceLossRow): number => (successor ? 2 : chain ? 1 : 0)
+
+/** Two daemons must agree on the successor of a chain. On SQLite, transactions are already serialised. */
+async function lockLosses(tx: Db): Promise<void> {
+  if (engineOf(tx).name === 'postgres') await sql`lock table evidence_losses in exclusive mode`.execute(tx)
+}
+
+/** The chains of one daemon have the same name in every tenant, and get the same successor. */
+const successorOf = <Chain extends string | null>(chain: Chain, successors: Successors) =>
+  (chain === null ? null : (successors.get(chain) ?? newSuccessor(chain))) as Chain
+
+/** Returns the successors of the closed chains. */
+export const successorsOf = (rows: readonly Pick<EvidenceLossRow, 'chain' | 'successor'>[]): Successors =>
   new Map(rows.flatMap(({ chain, successor }) => (chain && successor ? [[chain, successor] as const] : [])))
 
 /** Example: `changes-1f0a` for `changes` and for `changes-77e2`. */

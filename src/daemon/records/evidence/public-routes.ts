@@ -166,7 +166,7 @@ const notFound = () =>
 const tooOften = (retryAfterSeconds: number) =>
   new GatewayError(
     'RATE_LIMIT_EXCEEDED',
-    `An address may send ${PUBLIC_PROOF_RATE.perMinute} requests a minute. Retry later.`,
+    `An address may send ${PUBLIC_PROOF_RATE.perMinute} requests a minute, and all clients together ${PUBLIC_PROOF_RATE.total}. Retry later.`,
     {
       retryAfterSeconds,
     },

@@ -121,12 +121,13 @@ export async function openSigningKeys(
 
   await db.transaction().execute(async (tx) => {
     await lockKeys(tx)
-    const isFirst = !(await hasKeys(tx)) && !(await wasSigned(tx))
+    const isFirst = await isUnsigned(tx)
     const hasCurrent = (await findCurrent(tx)) !== undefined
     if (!hasCurrent) await insertKey(tx, name ?? `aigw-${randomBytes(6).toString('hex')}`)
     // Decrypt the key now, so that a wrong master key is detected at start, not at the first request.
     const signer = await load(tx)
     if (isFirst) await signUnsigned(tx, signer, clock)
+    await tx.deleteFrom('evidence_unsigned').execute()
   })
   const unsigned = await countUnsigned(db)
   if (unsigned > 0)
@@ -189,8 +190,15 @@ async function lockKeys(tx: Db): Promise<void> {
 const findCurrent = (db: Db): Promise<EvidenceKeyRow | undefined> =>
   db.selectFrom('evidence_keys').selectAll().where('retired_at', 'is', null).executeTakeFirst()
 
-const hasKeys = async (db: Db): Promise<boolean> =>
+/** Whether the store contains a key, current or retired. */
+export const hasKeys = async (db: Db): Promise<boolean> =>
   (await db.selectFrom('evidence_keys').select('kid').limit(1).executeTakeFirst()) !== undefined
+
+/** Whether this store is older than signing keys, and no key has signed anything in it yet. */
+export async function isUnsigned(db: Db): Promise<boolean> {
+  const upgrade = await db.selectFrom('evidence_unsigned').select('upgraded_at').limit(1).executeTakeFirst()
+  return upgrade !== undefined && !(await hasKeys(db)) && !(await wasSigned(db))
+}
 
 /** Whether a key of this store has signed something. Then the store has lost its keys, and is not a new store. */
 async function wasSigned(db: Db): Promise<boolean> {
@@ -221,8 +229,8 @@ async function countUnsigned(db: Db): Promise<number> {
 }
 
 /**
- * Signs entries that a migration has converted. Called only with the first key of a store that has no signature yet. Later unsigned entries are
- * forgeries; signing them would make them look genuine.
+ * Signs entries that a migration has converted. Called only with the first key of a store that is older than signing
+ * keys. Later unsigned entries are forgeries; signing them would make them look genuine.
  */
 async function signUnsigned(tx: Db, signer: Signer, clock: Clock): Promise<void> {
   const commits = await tx
@@ -272,6 +280,7 @@ export const PRIVATE_KEY_COLUMN: SealedColumn = {
   table: 'evidence_keys',
   column: 'sealed_private_key',
   key: ['kid'],
+  isShort: true,
   locationOf: ({ kid = '' }) => locationOf(kid),
 }
 

@@ -202,7 +202,8 @@ async function rootIn(db: Db, tenantId: string, chain: string, size: number): Pr
 
 /**
  * Checks that an export is complete before it is signed. An export lacks entries that were written while it ran.
- * Entries of the last EVIDENCE_EXPORT_MS may therefore be missing.
+ * Entries of the last EVIDENCE_EXPORT_MS may therefore be missing. A log whose loss an operator has acknowledged may be
+ * left out, because its entries may no longer be verifiable.
  * @throws EVIDENCE_MISMATCH with the name of the chain, if the export lacks older entries, or if the store lacks
  * entries that a checkpoint covers
  */
@@ -217,7 +218,10 @@ async function requireWhole(
 ): Promise<void> {
   const sizes = new Map(exported.map(({ chain, size }) => [chain, size]))
   const startedAt = isoTime(now - EVIDENCE_EXPORT_MS)
+  const acknowledged = await acknowledgedChains(db, tenantId)
   for (const { chain, size, checkpoint } of stored) {
+    // The statement lists this log with its loss, so readers know that it is missing.
+    if (acknowledged.has(chain) && !sizes.has(chain)) continue
     if (checkpoint && checkpoint.tree_size > size) {
       const message = `The store has ${size} entries of the chain "${chain}", but its checkpoint covers ${checkpoint.tree_size}.`
       throw new GatewayError('EVIDENCE_MISMATCH', message)

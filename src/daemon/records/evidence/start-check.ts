@@ -4,15 +4,15 @@ import { type Clock, isoTime } from '../../../shared/time.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { differs, tooShort } from './checkpoint-file.ts'
 import { type NotesByLog, readNotes } from './checkpoint-notes.ts'
-import { type FoundLoss, fileLossId, listLosses, lossOfChain } from './losses.ts'
+import { lossesOfMissingFile, lossesOfUnreadableFile, rememberFile } from './file-losses.ts'
+import { changesChainOf, type FoundLoss, followSuccessors, listLosses, lossOfChain, successorsOf } from './losses.ts'
 import { rootOfChain } from './proofs.ts'
-import { publishedKeys } from './signing-keys.ts'
+import { hasKeys, isUnsigned, publishedKeys } from './signing-keys.ts'
 import { findCheckpoint, type MeasuredChain, measureChains } from './store.ts'
 
 export type StartCheckDeps = {
   db: Db
   clock: Clock
-  /** The keys in the store, before the first key is created. */
   /** The checkpoint file, if one is configured. */
   file: string | undefined
   daemonId: string
@@ -20,44 +20,42 @@ export type StartCheckDeps = {
 
 /**
  * Finds the losses that must be known before this daemon signs its first entry: chains that are shorter than their
- * checkpoints in the store or in the file or have another root, missing keys, and a missing checkpoint file. This check
- * reads a few rows for each chain. The comparison of all entries follows (checkpoint-file.ts). Also remembers a file that
+ * checkpoints in the store or in the file or have another root, missing keys and commits, and a checkpoint file that is
+ * missing or cannot be read. This check reads a few rows for each chain. The comparison of all entries follows (checkpoint-file.ts). Also remembers a file that
  * contains notes.
  * @throws errors of the store
  */
 export async function checkHistory({ db, clock, file, daemonId }: StartCheckDeps): Promise<FoundLoss[]> {
-  // The later comparison reports a file that cannot be read.
-  const noted: NotesByLog = file === undefined ? new Map() : await readNotes(file).catch(() => UNREADABLE)
-  const chains = await measureChains(db)
   const found: FoundLoss[] = []
+  let noted: NotesByLog = new Map()
+  let isRead = false
+  if (file !== undefined) {
+    try {
+      noted = await readNotes(file)
+      isRead = true
+    } catch (error) {
+      // The later comparison logs the error.
+      found.push(...(await lossesOfUnreadableFile(db, error, { file, daemonId, clock })))
+    }
+  }
+  const chains = await measureChains(db)
   for (const chain of chains) {
     const loss = cutLoss(chain) ?? (await lossByNotes(db, chain, noted))
     if (loss) found.push(loss)
   }
   found.push(...(await removedChains(db, chains, { noted, daemonId })))
   const closed = new Set(found.map(({ id }) => id))
-  found.push(...(await lossesOfKeys(db, chains)).filter(({ id }) => !closed.has(id)))
-  if (file !== undefined && noted !== UNREADABLE) {
+  const lostKeys = [
+    ...(await lossesOfSignatures(db, chains)),
+    ...(await lossesOfAllKeys(db, chains, { daemonId, clock })),
+  ]
+  found.push(...lostKeys.filter(({ id }) => !closed.has(id)))
+  if (file !== undefined && isRead) {
     if (noted.size > 0) await rememberFile(db, { file, daemonId, clock })
-    const isNew = chains.length === 0 && (await publishedKeys(db)).length === 0
+    const isNew = chains.length === 0 && !(await hasKeys(db))
     found.push(...(await lossesOfFile(db, { file, daemonId, noted, isNew })))
   }
   return found
-}
-
-/** Stands for a file that could not be read. */
-const UNREADABLE: NotesByLog = new Map()
-
-/** Remembers that this daemon has written the file, so that a later start notices if the file is missing. */
-export async function rememberFile(
-  db: Db,
-  { file, daemonId, clock }: { file: string; daemonId: string; clock: Clock },
-): Promise<void> {
-  await db
-    .insertInto('evidence_files')
-    .values({ daemon_id: daemonId, path: file, created_at: isoTime(clock.now()) })
-    .onConflict((conflict) => conflict.columns(['daemon_id', 'path']).doNothing())
-    .execute()
 }
 
 function cutLoss({ tenant_id, chain, size, checkpointed }: MeasuredChain): FoundLoss | undefined {
@@ -112,34 +110,72 @@ const lastOf = (noted: NotesByLog, id: string): Checkpoint | undefined =>
     .reduce((one, other) => (other.size > one.size ? other : one))
 
 /**
- * Finds signatures of keys that are missing from the store. If a key that signed the last entry of a chain is missing,
- * the chain is closed: a verifier that knows the old key would not accept the next entry.
+ * Finds signatures of keys that are missing from the store, and chains whose last entry has lost its signature. If the
+ * key or the commit of the last entry is missing, the chain is closed: a verifier that knows the old key would not accept
+ * the next entry.
  */
-async function lossesOfKeys(db: Db, chains: readonly MeasuredChain[]): Promise<FoundLoss[]> {
+async function lossesOfSignatures(db: Db, chains: readonly MeasuredChain[]): Promise<FoundLoss[]> {
   // Ids of commits begin with their time.
-  const [oldest, newest] = [await signedCommit(db, 'asc'), await signedCommit(db, 'desc')]
-  // The keys are read after the signatures: another daemon may create a key and sign with it in the meantime.
-  const knownKeys = async () => new Set((await publishedKeys(db)).map(({ kid }) => kid))
-  const known = await knownKeys()
-  const missing = [oldest, newest].flatMap((commit) => (commit && !known.has(commit.kid) ? [commit.kid] : []))
-  const lost: FoundLoss[] = [...new Set(missing)].map((kid) => ({
-    id: `key:${kid}`,
-    cause: 'key_missing',
-    detail: `the key ${kid} has signed entries, but the store does not contain it`,
-  }))
-  if (newest === undefined || known.has(newest.kid)) return lost
-  for (const { tenant_id, chain, size } of chains) {
+  const ends = [await signedCommit(db, 'asc'), await signedCommit(db, 'desc')]
+  const heads: { measured: MeasuredChain; kid: string | null; signature: string | null }[] = []
+  for (const measured of chains) {
+    const { tenant_id, chain, size } = measured
     const head = await db
       .selectFrom('evidence_entries')
-      .innerJoin('evidence_commits', 'evidence_commits.id', 'commit_id')
+      .leftJoin('evidence_commits', 'evidence_commits.id', 'commit_id')
       .select(['kid', 'signature'])
       .where('tenant_id', '=', tenant_id)
       .where('chain', '=', chain)
       .where('seq', '=', size - 1)
       .executeTakeFirst()
-    if (head === undefined || head.signature === '' || (await knownKeys()).has(head.kid)) continue
-    const detail = `the key ${head.kid}, which signed the last entry of the chain ${chain}, is missing from the store`
-    lost.push(lossOfChain(tenant_id, chain, 'key_missing', detail))
+    if (head) heads.push({ measured, ...head })
+  }
+  // The keys are read after the signatures: another daemon may create a key and sign with it in the meantime.
+  const known = new Set((await publishedKeys(db)).map(({ kid }) => kid))
+  const missing = ends.flatMap((commit) => (commit && !known.has(commit.kid) ? [commit.kid] : []))
+  const lost: FoundLoss[] = [...new Set(missing)].map((kid) => ({
+    id: `key:${kid}`,
+    cause: 'key_missing',
+    detail: `the key ${kid} has signed entries, but the store does not contain it`,
+  }))
+  for (const { measured, kid, signature } of heads) {
+    const { tenant_id, chain } = measured
+    if (kid === null) {
+      const detail = `the commit of the last entry of the chain ${chain} is missing from the store`
+      lost.push(lossOfChain(tenant_id, chain, 'commit_missing', detail))
+    } else if (signature !== '' && !known.has(kid)) {
+      const detail = `the key ${kid}, which signed the last entry of the chain ${chain}, is missing from the store`
+      lost.push(lossOfChain(tenant_id, chain, 'key_missing', detail))
+    }
+  }
+  return lost
+}
+
+/**
+ * Finds out whether all keys were deleted. A new store gets its first key before its first tenant. All chains that this
+ * daemon would continue are closed, also if their entries and checkpoints were deleted too.
+ */
+async function lossesOfAllKeys(
+  db: Db,
+  chains: readonly MeasuredChain[],
+  { daemonId, clock }: { daemonId: string; clock: Clock },
+): Promise<FoundLoss[]> {
+  if ((await hasKeys(db)) || (await isUnsigned(db))) return []
+  const tenants = await db.selectFrom('tenants').select('id').execute()
+  if (tenants.length === 0) return []
+  const detail = `the store contains ${tenants.length} tenants, but no signing key`
+  // Keys can be deleted again after an acknowledgement, so each loss gets a new id.
+  const lost: FoundLoss[] = [{ id: `keys:${isoTime(clock.now())}`, cause: 'key_missing', detail }]
+  const requests = followSuccessors(`requests-${daemonId}`, successorsOf(await listLosses(db)))
+  // The summaries of the log name the chains of other daemons.
+  const summaries = await db.selectFrom('log_positions').select(['tenant_id', 'chain']).execute()
+  for (const { id } of tenants) {
+    const known = [...chains, ...summaries].filter(({ tenant_id }) => tenant_id === id)
+    for (const chain of new Set([await changesChainOf(db, id), requests, ...known.map((one) => one.chain)])) {
+      lost.push(
+        lossOfChain(id, chain, 'key_missing', `the key that signed the chain ${chain} is missing from the store`),
+      )
+    }
   }
   return lost
 }
@@ -164,13 +200,5 @@ async function lossesOfFile(
     const detail = `${file} contains checkpoints of ${noted.size} logs, but the store is new and contains no log`
     return [{ id: 'store', cause: 'store_replaced', detail }]
   }
-  const written = await db
-    .selectFrom('evidence_files')
-    .select('created_at')
-    .where('daemon_id', '=', daemonId)
-    .where('path', '=', file)
-    .executeTakeFirst()
-  if (written === undefined) return []
-  const detail = `${file} contained checkpoints since ${written.created_at}, but is now missing or empty`
-  return [{ id: fileLossId(daemonId, written.created_at), cause: 'file_missing', detail }]
+  return lossesOfMissingFile(db, file, daemonId)
 }

@@ -17,7 +17,7 @@ import { findCheckpoint, type MeasuredChain, measureChains } from './store.ts'
  * The limits on public tiles: the requests per address and minute, the concurrent requests, and the number of addresses
  * that are counted separately.
  */
-export const PUBLIC_TILE_RATE = { perMinute: 1_200, atOnce: 16, addresses: 10_000 } as const
+export const PUBLIC_TILE_RATE = { perMinute: 1_200, total: 30_000, atOnce: 16, addresses: 30_000 } as const
 /** How long the sizes of all logs are cached for public requests. */
 const LOGS_MAX_AGE_MS = 5_000
 const IMMUTABLE_SECONDS = (365 * DAY_MS) / 1000
@@ -58,7 +58,7 @@ export function tileRoutes({ db, clock, isPublic, trustedProxies = [] }: TileRou
     if (!isPublic) throw noSuchLog()
     const retryAfterSeconds = rate.refuses(clientAddress(request, proxies))
     if (retryAfterSeconds !== undefined) {
-      const message = `An address may send ${PUBLIC_TILE_RATE.perMinute} requests a minute. Retry later.`
+      const message = `An address may send ${PUBLIC_TILE_RATE.perMinute} requests a minute, and all clients together ${PUBLIC_TILE_RATE.total}. Retry later.`
       throw new GatewayError('RATE_LIMIT_EXCEEDED', message, { retryAfterSeconds })
     }
     if (running >= PUBLIC_TILE_RATE.atOnce) {

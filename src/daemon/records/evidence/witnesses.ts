@@ -9,7 +9,7 @@ import type { Db } from '../../platform/db/db.ts'
 import type { EvidenceCheckpointRow } from '../../platform/db/tables.ts'
 import type { Log } from '../../platform/log.ts'
 import { lastCosigned, storeCosignature } from './cosignatures.ts'
-import { closedLogs } from './losses.ts'
+import { closedLogs, type Losses } from './losses.ts'
 import { proveConsistency } from './proofs.ts'
 import { signedCheckpoint } from './signed-checkpoint.ts'
 import type { SigningKeys } from './signing-keys.ts'
@@ -35,8 +35,6 @@ export type Witnesses = {
   offer(checkpoint: Pick<EvidenceCheckpointRow, 'tenant_id' | 'chain' | 'tree_size'>): void
   /** Retries what is due. The first run also finds checkpoints that were waiting when the daemon stopped. */
   run(): Promise<void>
-  /** Whether a witness has cosigned a checkpoint that contradicts the store. */
-  foundContradiction(): boolean
   /** Aborts the requests in progress. */
   close(): Promise<void>
 }
@@ -46,10 +44,13 @@ export type WitnessDeps = {
   clock: Clock
   log: Pick<Log, 'info' | 'error'>
   keys: Pick<SigningKeys, 'current' | 'published'>
+  losses: Pick<Losses, 'report'>
   witnesses: readonly WitnessConfig[]
   metrics: WitnessMetrics
   /** Opens the connections. */
   dispatcher?: Dispatcher
+  /** Rejects if the address of a witness may not be called. */
+  checkTarget?(url: string): Promise<void>
 }
 
 /** The maximum number of chains that wait for one witness. Further chains are read from the store later. */
@@ -60,8 +61,11 @@ const CALLS_PER_CHECKPOINT = 3
 const RETRY = { firstMs: 30_000, maxMs: 3_600_000 } as const
 
 type Waiting = { tenantId: string; chain: string; size: number; failures: number; notBeforeMs: number }
-/** The end of an attempt. `down` means that the witness did not respond, so further requests would also fail. */
-type Outcome = 'cosigned' | 'refused' | 'contradicted' | 'failed' | 'down'
+/**
+ * The end of an attempt. `superseded`: the witness has cosigned this checkpoint or a larger one already, so nothing was
+ * cosigned and nothing failed. `down`: the witness did not respond, so further requests would also fail.
+ */
+type Outcome = 'cosigned' | 'superseded' | 'refused' | 'contradicted' | 'failed' | 'down'
 
 export function createWitnesses(deps: WitnessDeps): Witnesses {
   const workers = deps.witnesses.map((witness) => createWorker(witness, deps))
@@ -72,7 +76,6 @@ export function createWitnesses(deps: WitnessDeps): Witnesses {
     async run() {
       await Promise.all(workers.map((worker) => worker.run()))
     },
-    foundContradiction: () => workers.some((worker) => worker.foundContradiction()),
     async close() {
       await Promise.all(workers.map((worker) => worker.close()))
     },
@@ -80,13 +83,13 @@ export function createWitnesses(deps: WitnessDeps): Witnesses {
 }
 
 /** Sends the checkpoints of all chains to one witness, one after the other. */
-function createWorker(config: WitnessConfig, { db, clock, log, keys, metrics, dispatcher }: WitnessDeps) {
+function createWorker(config: WitnessConfig, deps: WitnessDeps) {
+  const { db, clock, log, keys, losses, metrics, dispatcher } = deps
   const { name, url } = config
   const key: WitnessKey = { ...parseWitnessKey(config.key), window: config.window }
   const witness = `${key.name}+${key.keyHash.toString('hex')}`
   /** By log id. */
   const waiting = new Map<string, Waiting>()
-  const contradicted = new Set<string>()
   const stop = new AbortController()
   let isSeeded = false
   let working: Promise<void> | undefined
@@ -122,7 +125,6 @@ function createWorker(config: WitnessConfig, { db, clock, log, keys, metrics, di
     if (waiting.size === 0) return
     for (const id of await closedLogs(db)) {
       waiting.delete(id)
-      contradicted.delete(id)
     }
     metrics.waiting(name, waiting.size)
   }
@@ -137,13 +139,14 @@ function createWorker(config: WitnessConfig, { db, clock, log, keys, metrics, di
         const { size } = item
         const outcome = await attempt(item)
         if (stop.signal.aborted) return
-        metrics.ended(name, outcome === 'down' ? 'failed' : outcome)
-        if (outcome === 'cosigned') {
-          contradicted.delete(id)
+        if (outcome !== 'superseded') metrics.ended(name, outcome === 'down' ? 'failed' : outcome)
+        if (outcome === 'cosigned' || outcome === 'superseded') {
           if (item.size === size) waiting.delete(id)
-          else Object.assign(item, { failures: 0, notBeforeMs: 0 })
+          else {
+            Object.assign(item, { failures: 0, notBeforeMs: 0 })
+            hasNew = true
+          }
         } else {
-          if (outcome === 'contradicted') contradicted.add(id)
           item.failures += 1
           item.notBeforeMs = clock.now() + Math.min(RETRY.maxMs, RETRY.firstMs * 2 ** (item.failures - 1))
         }
@@ -181,7 +184,8 @@ function createWorker(config: WitnessConfig, { db, clock, log, keys, metrics, di
   async function cosign(tenantId: string, chain: string, size: number, facts: object): Promise<Outcome> {
     let oldSize = await lastCosigned(db, tenantId, chain, witness)
     const row = await findCheckpoint(db, tenantId, chain, size)
-    if (row === undefined || oldSize >= size) return 'cosigned'
+    if (row === undefined || oldSize >= size) return 'superseded'
+    await deps.checkTarget?.(url)
     const { note, text, logLine } = await noteOf(row)
     for (let calls = 0; calls < CALLS_PER_CHECKPOINT; calls += 1) {
       const path = await proveConsistency(db, tenantId, chain, oldSize, size)
@@ -211,10 +215,18 @@ function createWorker(config: WitnessConfig, { db, clock, log, keys, metrics, di
     }
     if (answer.kind === 'other-size') {
       const measured = (await measureChains(db, tenantId)).find((one) => one.chain === chain)
-      // Another daemon may have created a larger checkpoint, which the witness has already cosigned.
-      if (measured && measured.checkpointed >= answer.size) return 'cosigned'
+      // Another daemon may have created a larger checkpoint, which the witness has already cosigned. The larger
+      // checkpoint is sent too, because only its root shows whether the witness has cosigned this log or a fork of it.
+      if (measured && measured.checkpointed >= answer.size) {
+        add(tenantId, chain, measured.checkpointed)
+        return 'superseded'
+      }
     }
     log.error({ ...facts, answer }, 'a witness has cosigned a checkpoint that contradicts the store')
+    const detail = `the witness ${name} has cosigned a checkpoint of the chain ${chain} that contradicts the store`
+    await losses.report([
+      { id: logId(tenantId, chain), cause: 'witness_contradicts', detail, doubts: { tenantId, chain } },
+    ])
     return 'contradicted'
   }
 
@@ -254,7 +266,6 @@ function createWorker(config: WitnessConfig, { db, clock, log, keys, metrics, di
       if (!isSeeded) await seed()
       await start()
     },
-    foundContradiction: () => contradicted.size > 0,
     async close(): Promise<void> {
       stop.abort()
       await working?.catch(() => {})

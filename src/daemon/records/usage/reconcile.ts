@@ -20,6 +20,8 @@ const LONGEST_REQUEST_MS = 24 * HOUR_MS
 
 type Amounts = { requests: number; nanos: number; points: number }
 type Holder = 'user' | 'key'
+/** Entries of one chain that have no readable receipt. */
+type Lost = Record<'missing' | 'expunged' | 'damaged', number>
 /** Sums by `user <id>` and `key <id>`. There are as many as accounts and keys, not as requests. */
 type Sums = Map<string, Amounts>
 
@@ -27,8 +29,10 @@ type Sums = Map<string, Amounts>
 type Snapshot = {
   spent: Sums
   reported: Sums
-  chains: { chain: string; size: number; summarised: number }[]
+  chains: Chain[]
 }
+/** `size` is the number of entries that the chain had at most, `found` the position after its last entry. */
+type Chain = { chain: string; size: number; found: number; summarised: number }
 
 export type ReconcileOptions = { tenantId: string; month: string; signal: AbortSignal }
 
@@ -43,14 +47,17 @@ export async function reconcile(
   const { spent, reported, chains } = await readSnapshot(db, tenantId, month)
   const billed: Sums = new Map()
   const summarised: Sums = new Map()
-  const read = { entries: 0, receipts: 0, unreadable: 0 }
+  const read = { entries: 0, receipts: 0, missing: 0, unreadable: 0 }
+  const inLog: BillDifference[] = []
   for (const chain of chains) {
-    for await (const rows of pagesOf(db, tenantId, chain, month)) {
+    const lost: Lost = { missing: 0, expunged: 0, damaged: 0 }
+    for await (const { rows, missing } of pagesOf(db, tenantId, chain, month)) {
       signal.throwIfAborted()
+      lost.missing += missing
       for (const row of rows) {
         read.entries += 1
         const payload = payloadOf(row)
-        if (payload === undefined) read.unreadable += 1
+        if (payload === undefined) lost[row.payload === null ? 'expunged' : 'damaged'] += 1
         const usage = usageOf(tenantId, payload)
         if (!usage?.day.startsWith(month)) continue
         read.receipts += 1
@@ -61,8 +68,13 @@ export async function reconcile(
         }
       }
     }
+    read.missing += lost.missing
+    read.unreadable += lost.expunged + lost.damaged
+    for (const [field, stored] of Object.entries(lost) as [keyof Lost, number][])
+      if (stored > 0) inLog.push({ source: 'log', holder: 'chain', id: chain.chain, field, stored, receipts: 0 })
   }
   const differences = [
+    ...inLog,
     ...differencesOf('spend', spent, billed, (holder) => (holder === 'user' ? ['nanos', 'points'] : ['nanos'])),
     ...differencesOf('report', reported, summarised, () => ['requests', 'nanos', 'points']),
   ]
@@ -84,11 +96,13 @@ async function readSnapshot(db: Db, tenantId: string, month: string): Promise<Sn
   return isolated.execute(async (tx) => {
     const positions = await tx.selectFrom('log_positions').selectAll().where('tenant_id', '=', tenantId).execute()
     const summarised = new Map(positions.map(({ chain, size }) => [chain, size]))
-    const chains = (await measureChains(tx, tenantId)).map(({ chain, size }) => ({
-      chain,
-      size,
-      summarised: summarised.get(chain) ?? 0,
-    }))
+    const measured = new Map((await measureChains(tx, tenantId)).map((chain) => [chain.chain, chain]))
+    // The last entries of a chain may be deleted, or all of them. Checkpoints and summaries then still count them.
+    const chains = [...new Set([...measured.keys(), ...summarised.keys()])].map((chain) => {
+      const { size: found = 0, checkpointed = 0 } = measured.get(chain) ?? {}
+      const counted = summarised.get(chain) ?? 0
+      return { chain, found, size: Math.max(found, checkpointed, counted), summarised: counted }
+    })
     const spent: Sums = new Map()
     const counters = await tx
       .selectFrom('spend_counters')
@@ -123,8 +137,11 @@ async function readSnapshot(db: Db, tenantId: string, month: string): Promise<Sn
   })
 }
 
-/** Yields the entries of a chain that may belong to the month, page by page. */
-async function* pagesOf(db: Db, tenantId: string, { chain, size }: { chain: string; size: number }, month: string) {
+/**
+ * Yields the entries of a chain that may belong to the month, page by page, and how many entries before, between or after
+ * them are missing.
+ */
+async function* pagesOf(db: Db, tenantId: string, { chain, size, found }: Chain, month: string) {
   const startMs = Date.parse(`${month}-01T00:00:00.000Z`)
   const from = isoTime(startMs - DISORDER_MS)
   const until = isoTime(nextMonth(startMs) + LONGEST_REQUEST_MS + DISORDER_MS)
@@ -133,10 +150,10 @@ async function* pagesOf(db: Db, tenantId: string, { chain, size }: { chain: stri
       .selectFrom('evidence_entries')
       .where('tenant_id', '=', tenantId)
       .where('chain', '=', chain)
-      .where('seq', '<', size)
+      .where('seq', '<', found)
   let seq = 0
   // The first entry at or after the start, by bisection. Deleted entries leave gaps, so the next existing one counts.
-  for (let end = size; seq < end; ) {
+  for (let end = found; seq < end; ) {
     const middle = Math.floor((seq + end) / 2)
     const row = await entries()
       .select('created_at')
@@ -150,9 +167,16 @@ async function* pagesOf(db: Db, tenantId: string, { chain, size }: { chain: stri
   for (;;) {
     const rows = await entries().selectAll().where('seq', '>=', seq).orderBy('seq').limit(RECONCILE_PAGE).execute()
     const last = rows.at(-1)
-    if (last === undefined || rows.every(({ created_at }) => created_at > until)) return
-    yield rows
-    if (rows.length < RECONCILE_PAGE) return
+    // Missing entries have no time. Those after the last entry may belong to the month.
+    if (last === undefined) {
+      yield { rows, missing: size - seq }
+      return
+    }
+    if (rows.every(({ created_at }) => created_at > until)) {
+      yield { rows: [], missing: (rows[0]?.seq ?? seq) - seq }
+      return
+    }
+    yield { rows, missing: last.seq + 1 - seq - rows.length }
     seq = last.seq + 1
   }
 }

@@ -7,7 +7,8 @@ import type { SummaryFacts } from '../evidence/entry-payload.ts'
 export function usageOf(tenantId: string, payload: SummaryFacts | undefined): UsageDayRow | undefined {
   if (payload?.kind !== 'request' || !payload.cost || !payload.usage) return undefined
   const { cost, usage, metadata, model, key_id, user_id, times } = payload
-  const payer = metadata.payer_id
+  // Payloads of another program may have any members. None of them may stop the summaries.
+  const payer = metadata?.payer_id
   const nanos = amountOf(cost.nanos)
   return {
     tenant_id: tenantId,

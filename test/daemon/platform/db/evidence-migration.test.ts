@@ -4,6 +4,7 @@ import { expect, test } from 'vitest'
 import type { MigrationDialect } from '../../../../src/daemon/platform/db/migration-step.ts'
 import { access } from '../../../../src/daemon/platform/db/migrations/0004-access.ts'
 import { evidence } from '../../../../src/daemon/platform/db/migrations/0015-evidence.ts'
+import { evidenceUnsigned } from '../../../../src/daemon/platform/db/migrations/0031-evidence-unsigned.ts'
 import { openPostgresDialect } from '../../../../src/daemon/platform/db/postgres.ts'
 import { openSqliteDialect } from '../../../../src/daemon/platform/db/sqlite.ts'
 import { sqlite3Driver } from '../../../../src/daemon/platform/db/sqlite-driver.ts'
@@ -17,7 +18,7 @@ import { describeEachEngine, storeForEach } from '../../../engines.ts'
 import { recordedChanges } from '../../../recorded-changes.ts'
 import { TEST_MASTER_KEY } from '../../../webhook-rows.ts'
 
-const NEW_TABLES = ['entries', 'commits', 'checkpoints', 'nodes', 'keys'].map((name) => `evidence_${name}`)
+const NEW_TABLES = ['entries', 'commits', 'checkpoints', 'nodes', 'keys', 'unsigned'].map((name) => `evidence_${name}`)
 
 describeEachEngine('the log of changes that was kept before there were chains', (engine) => {
   const store = storeForEach(engine)
@@ -43,6 +44,7 @@ describeEachEngine('the log of changes that was kept before there were chains', 
     const untyped = new Kysely<unknown>({ dialect: await openDialect() })
     await evidence.move(untyped).finally(() => untyped.destroy())
     await run(evidence.after(dialect))
+    await run(evidenceUnsigned(dialect))
   }
   const openDialect = () => {
     const { options } = store.place

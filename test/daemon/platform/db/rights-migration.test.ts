@@ -1,6 +1,7 @@
 import { type Kysely, sql } from 'kysely'
 import { expect, test } from 'vitest'
 import { rights } from '../../../../src/daemon/platform/db/migrations/0029-rights.ts'
+import { skeletons } from '../../../../src/daemon/platform/db/migrations/0032-skeletons.ts'
 import { addKey, addRole, addTenant, addUser } from '../../../accounts.ts'
 import { describeEachEngine, storeForEach } from '../../../engines.ts'
 
@@ -45,8 +46,21 @@ describeEachEngine('a store from before names had skeletons', (engine) => {
     expect(await skeletonsIn('tenants')).toContain('acme')
     expect(await skeletonsIn('api_keys')).toContain('deploy')
     expect(await skeletonsIn('roles')).toContain('ops')
-    expect((await skeletonsIn('users')).filter((skeleton) => /^user \d+$/.test(skeleton ?? ''))).toHaveLength(1_050)
+    expect((await skeletonsIn('users')).filter((skeleton) => /^user [\dlo]+$/.test(skeleton ?? ''))).toHaveLength(1_050)
     const { index_access } = await db.selectFrom('indexes').select('index_access').executeTakeFirstOrThrow()
     expect(index_access).toBe('write')
+  })
+
+  test('gets new skeletons when their rule changes, also for names that now look alike', async () => {
+    const { db } = store
+    const { id: tenant_id } = await addTenant(db, { name: 'Acme' })
+    const names = ['paypal', 'paypaӀ', 'admi\u0307n', 'admin']
+    for (const name of names) await addUser(db, { tenant_id, name })
+    await db.updateTable('users').set({ name_skeleton: 'earlier' }).execute()
+    await db.updateTable('users').set({ name_skeleton: null }).where('name', '=', 'admin').execute()
+    await db.transaction().execute((tx) => skeletons.move(tx as unknown as Kysely<unknown>))
+    const rows = await db.selectFrom('users').select(['name', 'name_skeleton']).orderBy('name').execute()
+    const found = Object.fromEntries(rows.map(({ name, name_skeleton }) => [name, name_skeleton]))
+    expect(names.map((name) => found[name])).toEqual(['paypal', 'paypal', 'admln', 'admln'])
   })
 })

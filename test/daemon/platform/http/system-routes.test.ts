@@ -14,7 +14,12 @@ describeEachEngine('probes', (engine) => {
     expect(await probe('/livez')).toEqual([200, { status: 'ok' }])
     expect(await probe('/readyz')).toEqual([
       200,
-      { status: 'ready', checks: { store: true, migrations: true, accepting: true, evidence: true } },
+      {
+        status: 'ready',
+        checks: {
+          ...{ store: true, migrations: true, master_key: true, accepting: true, evidence: true, secrets: true },
+        },
+      },
     ])
     expect(await probe('/api/external/health')).toEqual([
       200,

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sql } from 'kysely'
@@ -134,20 +134,31 @@ describeEachEngine('a rotation of the master key', (engine) => {
     return dir
   }
   /** A daemon's master key and rotation, on the same store. */
-  async function daemon({ configured, next, dataDir }: { configured?: string; next?: string; dataDir?: string }) {
-    const options = { configured, next, dataDir: dataDir ?? (await newDir()), clock, log: silent }
+  async function daemon({
+    configured,
+    next,
+    dataDir,
+    log,
+  }: {
+    configured?: string
+    next?: string
+    dataDir?: string
+    log?: (facts: unknown) => void
+  }) {
+    const logged = log === undefined ? silent : ({ info() {}, warn() {}, error: log } as never)
+    const options = { configured, next, dataDir: dataDir ?? (await newDir()), clock, log: logged }
     const masterKey = await openMasterKey(store.db, options)
     const made = { masterKey, rotation: createRotation(store.db, { ...options, masterKey, columns: COLUMNS }) }
     daemons.push(made)
     return made
   }
-  /** On PostgreSQL, the phases follow the clock of the server, so their beginning is moved instead. */
+  /** The phases follow the clock of the store, so their beginning is moved instead. */
   const letPhasePass = () =>
     store.db.updateTable('master_key_rotation').set({ phase_at: '2020-01-01T00:00:00.000Z' }).execute()
   const running = () => store.db.selectFrom('master_key_rotation').selectAll().executeTakeFirst()
   async function untilDone(...rotations: MasterKeyRotation[]) {
     while (await running()) {
-      if (engine.name === 'postgres') await letPhasePass()
+      await letPhasePass()
       for (const one of rotations) one.wake()
       await new Promise((resolve) => setImmediate(resolve))
     }
@@ -230,6 +241,84 @@ describeEachEngine('a rotation of the master key', (engine) => {
     expect(two.masterKey.id).toBe(one.masterKey.id)
   })
 
+  test('waits for texts that were encrypted just before it, and encrypts them too', async () => {
+    const one = await daemon({ configured: TEST_MASTER_KEY, next: NEXT })
+    const count = await fill(store.db, one.masterKey, 3)
+    const [text] = await sealedTexts(store.db)
+    await begin(one)
+    while ((await running())?.phase !== 'reseal') {
+      if (engine.name === 'postgres') await letPhasePass()
+      one.rotation.wake()
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    const early = createMasterKey(TEST_MASTER_KEY)
+    await expect.poll(() => openedBy(store.db, NEXT)).toBe(count)
+    // A commit that was waiting while the pass ran.
+    const sealed = sealSecret(early, text?.column.locationOf(text.row) as never, 'late')
+    await sql`update webhook_endpoints set secret = ${sealed} where id = ${text?.row.id}`.execute(store.db)
+    expect(await openedBy(store.db, NEXT)).toBe(count - 1)
+    await untilDone(one.rotation)
+    expect(await openedBy(store.db, NEXT)).toBe(count)
+  })
+
+  test('replaces the key file although the next key could not be kept at first', async () => {
+    const dataDir = await newDir()
+    const one = await daemon({ dataDir })
+    const before = one.masterKey.id
+    // The rotation was begun elsewhere, and the file of the next key cannot be written.
+    const elsewhere = await daemon({
+      configured: (await readFile(masterKeyFile(dataDir), 'utf8')).trim(),
+      next: NEXT,
+    })
+    const blocked = `${masterKeyFile(dataDir)}.next.new`
+    await mkdir(join(blocked, 'x'), { recursive: true })
+    await begin(elsewhere)
+    one.rotation.wake()
+    await one.rotation.status()
+    await untilDone(elsewhere.rotation, one.rotation)
+    await rm(blocked, { recursive: true })
+    const after = async () => createMasterKey((await readFile(masterKeyFile(dataDir), 'utf8')).trim()).id
+    await expect
+      .poll(async () => {
+        clock.advance(ROTATION_LOOK_MS)
+        one.rotation.wake()
+        return after()
+      })
+      .toBe(createMasterKey(NEXT).id)
+    expect([one.masterKey.id, before === one.masterKey.id]).toEqual([createMasterKey(NEXT).id, false])
+  })
+
+  test('names the texts that no key opens, at start', async () => {
+    const one = await daemon({ configured: TEST_MASTER_KEY })
+    const count = await fill(store.db, one.masterKey, 6)
+    await expect.poll(() => one.rotation.health()).toEqual({ isCurrent: true, unopened: 0 })
+    const texts = await sealedTexts(store.db)
+    const stranger = createMasterKey('bad0'.repeat(16))
+    const [hook, other] = texts
+    const response = texts.find(({ column }) => column === STORED_RESPONSE_COLUMN)
+    const set = ({ column, row }: Sealed, text: string) =>
+      sql`update ${sql.table(column.table)} set ${sql.ref(column.column)} = ${text} where id = ${row.id}`.execute(
+        store.db,
+      )
+    for (const text of [hook, response])
+      await set(text as Sealed, sealSecret(stranger, (text as Sealed).column.locationOf((text as Sealed).row), 'x'))
+    // Encrypted with the right key, but changed.
+    await set(other as Sealed, `${other?.text.slice(0, -4)}AAAA`)
+    const lines: unknown[] = []
+    const two = await daemon({ configured: TEST_MASTER_KEY, log: (facts) => lines.push(facts) })
+    await expect.poll(() => two.rotation.health()).toEqual({ isCurrent: true, unopened: 3 })
+    expect(count).toBeGreaterThan(3)
+    expect(lines).toEqual([
+      {
+        unopened: 3,
+        texts: [
+          { table: 'webhook_endpoints', column: 'secret', count: 2 },
+          { table: 'stored_responses', column: 'sealed', count: 1 },
+        ],
+      },
+    ])
+  })
+
   test('is rejected without a next key, and with the current one', async () => {
     expect(await failureOf(begin(await daemon({ configured: TEST_MASTER_KEY })))).toMatchObject({
       code: 'NEXT_MASTER_KEY_MISSING',
@@ -239,7 +328,56 @@ describeEachEngine('a rotation of the master key', (engine) => {
     })
   })
 
-  if (engine.name === 'postgres')
+  if (engine.name === 'postgres') {
+    /** A daemon that sees nothing of the store from the returned call on, until it is called again. */
+    async function rotateWhileAway(away: Awaited<ReturnType<typeof daemon>>) {
+      await away.rotation.status()
+      const one = await daemon({ configured: TEST_MASTER_KEY, next: NEXT })
+      await fill(store.db, one.masterKey, 2)
+      await begin(one)
+      await untilDone(one.rotation)
+      await one.rotation.close()
+      expect(away.masterKey.id).toBe(createMasterKey(TEST_MASTER_KEY).id)
+      return one
+    }
+    const look = async (away: { rotation: MasterKeyRotation }, until: () => boolean) => {
+      while (!until()) {
+        clock.advance(ROTATION_LOOK_MS)
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+      await away.rotation.status()
+    }
+    const location = STORED_RESPONSE_COLUMN.locationOf({ tenant_id: 't', id: 'r' })
+
+    test('that ended while a daemon was away makes this daemon use the next key that it knows', async () => {
+      const away = await daemon({ configured: TEST_MASTER_KEY, next: NEXT })
+      await rotateWhileAway(away)
+      await look(away, () => away.masterKey.id === createMasterKey(NEXT).id)
+      expect(away.rotation.health().isCurrent).toBe(true)
+    })
+
+    test('that ended while a daemon was away makes this daemon encrypt nothing if it lacks the key', async () => {
+      const away = await daemon({ configured: TEST_MASTER_KEY })
+      await rotateWhileAway(away)
+      await look(away, () => !away.rotation.health().isCurrent)
+      expect(() => sealSecret(away.masterKey, location, 'x')).toThrow('rotated while this daemon was away')
+      // Another rotation, which shows this daemon no key either.
+      const next = await daemon({ configured: NEXT, next: 'cafe'.repeat(16) })
+      await begin(next)
+      away.rotation.wake()
+      await untilDone(next.rotation)
+      expect(away.rotation.health().isCurrent).toBe(false)
+    })
+
+    test('is not begun by a daemon that was away, because no other daemon could read its row', async () => {
+      const away = await daemon({ configured: TEST_MASTER_KEY, next: 'cafe'.repeat(16) })
+      await rotateWhileAway(away)
+      expect(await failureOf(begin(away))).toMatchObject({ code: 'MASTER_KEY_OUTDATED' })
+      expect(await running()).toBeUndefined()
+      const knowing = await daemon({ configured: TEST_MASTER_KEY, next: NEXT })
+      expect(knowing.masterKey.id).toBe(createMasterKey(NEXT).id)
+    })
+
     test('is followed by every daemon of the store, before a text is encrypted with the new key', async () => {
       const one = await daemon({ configured: TEST_MASTER_KEY, next: NEXT })
       const two = await daemon({ configured: TEST_MASTER_KEY })
@@ -264,6 +402,7 @@ describeEachEngine('a rotation of the master key', (engine) => {
         expect(openSecret(masterKey, location, earlier)).toBe('text')
       }
     })
+  }
 
   test('is begun by the operator while requests run, and is shown and audited', async () => {
     const gateway = await startGateway({ engine, clock, nextMasterKey: NEXT })
@@ -272,10 +411,8 @@ describeEachEngine('a rotation of the master key', (engine) => {
     const begun = await gateway.call('POST', POST)
     expect([begun.status, begun.body.master_key.rotation]).toEqual([202, expect.objectContaining({ phase: 'accept' })])
     for (;;) {
-      if (engine.name === 'postgres') {
-        await gateway.app.db.updateTable('master_key_rotation').set({ phase_at: TIME }).execute()
-        clock.advance(ROTATION_LOOK_MS)
-      }
+      await gateway.app.db.updateTable('master_key_rotation').set({ phase_at: TIME }).execute()
+      clock.advance(ROTATION_LOOK_MS)
       const { body } = await gateway.call('GET', GET)
       expect((await gateway.call('GET', '/api/admin/webhooks')).status).toBe(200)
       if (body.master_key.rotation === null) break

@@ -131,6 +131,21 @@ test('malformed keys count toward the limit of an address, and accepted keys sti
   expect((await malformed()).status).toBe(401)
 })
 
+describeEachEngine('a client with a large network', (engine) => {
+  test('is reported, although each of its addresses sends one request', async () => {
+    const { gateway, receiving, bodies } = await start({ engine })
+    const id = 'x'.repeat(BUNDLE_ID_CHARS + 1)
+    for (let count = 1; count <= 4 * PUBLIC_PROOF_RATE.reportedAt; count++)
+      expect((await verify(gateway, `2001:db8:7:${count.toString(16)}::1`, id)).status).toBe(400)
+    await receiving.arrived(1)
+    expect(JSON.parse(bodies()[0] as string).data).toMatchObject({ address: '2001:db8:7::/48', count: 240 })
+    for (let count = 4 * PUBLIC_PROOF_RATE.reportedAt; count < 4 * PUBLIC_PROOF_RATE.perMinute; count++)
+      expect((await verify(gateway, `2001:db8:7:${count.toString(16)}::2`, id)).status).toBe(400)
+    expect((await verify(gateway, '2001:db8:7:ffff::1', id)).status).toBe(429)
+    expect((await verify(gateway, '2001:db8:8::1', id)).status).toBe(400)
+  })
+})
+
 describeEachEngine('the public verification route', (engine) => {
   test('reports an address with many unknown and malformed bundle ids', async () => {
     const { gateway, receiving, bodies } = await start({ engine })

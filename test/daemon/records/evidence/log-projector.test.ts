@@ -75,6 +75,15 @@ async function storedSums(db: Db, tenantId: string): Promise<Map<string, number[
   return new Map(rows.map((row) => [[row.day, row.user_id, row.api_key_id, row.model].join(), amounts(row)]))
 }
 
+/** Makes each write of a usage row of this tenant fail. */
+async function failFor(db: Db, tenantId: string, engine: string): Promise<void> {
+  const name = sql.lit(tenantId)
+  if (engine === 'sqlite')
+    await sql`create trigger refuse_usage before insert on usage_days when new.tenant_id = ${name}
+      begin select raise(abort, 'refused'); end`.execute(db)
+  else await sql`alter table usage_days add constraint refuse_usage check (tenant_id <> ${name}) not valid`.execute(db)
+}
+
 describeEachEngine('usage by day', (engine) => {
   const store = storeForEach(engine)
   const failures: unknown[] = []
@@ -127,6 +136,34 @@ describeEachEngine('usage by day', (engine) => {
     await newProjector().run()
     expect(await storedSums(store.db, tenantId)).toEqual(sumsOf(all))
     expect(await store.db.selectFrom('log_blocks').select('block').execute()).toEqual([{ block: 0 }])
+  })
+
+  test('a damaged entry or a failing chain of one tenant does not stop the summaries of the others', async () => {
+    const other = await newTenant(store.db)
+    const [first, second] = [tenantId, other].sort() as [string, string]
+    const fill = (tenant: string, chain: string, payloads: readonly object[]) =>
+      addEntries(
+        store.db,
+        tenant,
+        chain,
+        payloads.map((payload) => ({ payload })),
+      )
+    const damaged = newRequestChain()
+    await fill(first, damaged, receipts(0, 3))
+    const payload = '{"kind":"request","cost":{"nanos":1},"usage":{}}'
+    await sql`update evidence_entries set payload = ${payload} where tenant_id = ${first} and seq = 0`.execute(store.db)
+    const own = receipts(10, 20)
+    await fill(second, newRequestChain(), own)
+    await newProjector().run()
+    expect(await storedSums(store.db, second)).toEqual(sumsOf(own))
+    // Usage that cannot be stored.
+    await fill(first, damaged, receipts(3, 6))
+    const more = receipts(20, 30)
+    await fill(second, newRequestChain(), more)
+    const projector = newProjector()
+    await failFor(store.db, first, engine.name)
+    await expect(projector.run()).rejects.toThrow()
+    expect(await storedSums(store.db, second)).toEqual(sumsOf([...own, ...more]))
   })
 
   /** Writes receipts as the daemon does. The ledger passes each commit on to the projector unless `isLost`. */

@@ -1,15 +1,20 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { sql } from 'kysely'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { Db } from '../../../../src/daemon/platform/db/db.ts'
 import { listLosses } from '../../../../src/daemon/records/evidence/losses.ts'
+import { ALWAYS } from '../../../../src/shared/evidence/cosignature.ts'
+import { parseKeySet } from '../../../../src/shared/evidence/keys.ts'
 import { EVIDENCE_KEY_CACHE_MS } from '../../../../src/shared/spec-limits.ts'
 import { ListLossesResponse } from '../../../../src/shared/wire/evidence.ts'
 import { ReadyzResponse } from '../../../../src/shared/wire/system.ts'
 import { describeEachEngine, postgresEngine } from '../../../engines.ts'
 import { createFakeClock } from '../../../fake-clock.ts'
 import { type Gateway, startGateway } from '../../../harness.ts'
+import { closeAfterTest } from '../../../leftovers.ts'
+import { startWitness } from '../../../witness.ts'
 
 const fileIn = (folder: string): string => join(folder, 'checkpoints')
 const BASE = '/api/external/transparency'
@@ -119,15 +124,18 @@ describeEachEngine('lost history', (engine) => {
     expect(grown.filter((chain) => closed.includes(chain))).toEqual([])
   }
 
-  /** Checks that an operator can acknowledge the losses, and that this lasts and is recorded. */
-  async function expectAcknowledgeable(gateway: Gateway): Promise<void> {
+  /**
+   * Checks that an operator can acknowledge the losses, and that this lasts and is recorded. `removed` earlier
+   * acknowledgements are not in the log anymore.
+   */
+  async function expectAcknowledgeable(gateway: Gateway, { removed = 0 } = {}): Promise<void> {
     expect((await gateway.call('GET', `${BASE}/status`)).body.status).toBe('degraded')
     const count = (await lossesOf(gateway)).length
     await acknowledgeAll(gateway)
     expect(await readiness(gateway)).toMatchObject(READY)
     expect((await gateway.call('GET', `${BASE}/status`)).body.status).toBe('operational')
     const { body } = await gateway.call('GET', `${BASE}/search?q=${encodeURIComponent('acknowledged lost history')}`)
-    expect(body.totalResults).toBe(count)
+    expect(body.totalResults).toBe(count - removed)
     expect(JSON.stringify(body.results)).toContain('The disk was replaced.')
     expect((await makeCheckpoints(gateway)).status).toBe(200)
     await gateway.restart()
@@ -164,14 +172,14 @@ describeEachEngine('lost history', (engine) => {
         await db.deleteFrom('evidence_commits').execute()
       }
       await gateway.restart()
-      const cause = what === 'with entries' ? 'key_missing' : 'entries_missing'
-      expect(await readiness(gateway)).toMatchObject(degraded(cause))
+      const causes = what === 'with entries' ? ['key_missing'] : ['entries_missing', 'key_missing']
+      expect(await readiness(gateway)).toMatchObject(degraded(...causes))
       expect(gateway.log).toContainEqual(
-        expect.objectContaining({ level: 'error', facts: expect.objectContaining({ causes: [cause] }) }),
+        expect.objectContaining({ level: 'error', facts: expect.objectContaining({ causes }) }),
       )
       await expectNothingContinues(gateway)
       await gateway.restart()
-      expect(await readiness(gateway)).toMatchObject(degraded(cause))
+      expect(await readiness(gateway)).toMatchObject(degraded(...causes))
       await expectAcknowledgeable(gateway)
     },
   )
@@ -196,9 +204,110 @@ describeEachEngine('lost history', (engine) => {
       await db.deleteFrom(table).execute()
     }
     await gateway.restart()
-    expect(await readiness(gateway)).toMatchObject(degraded('entries_missing', 'store_replaced'))
+    expect(await readiness(gateway)).toMatchObject(degraded('entries_missing', 'key_missing', 'store_replaced'))
     await expectNothingContinues(gateway)
     await expectAcknowledgeable(gateway)
+  })
+
+  const SIGNED = ['evidence_keys', 'evidence_commits', 'evidence_checkpoints'] as const
+  test.each([
+    ['but not the entries', SIGNED],
+    ['and the entries', [...SIGNED, 'evidence_entries'] as const],
+    ['and everything about the log', [...SIGNED, 'evidence_entries', 'evidence_nodes', 'log_positions'] as const],
+  ])('of the keys, the commits, the checkpoints %s is noticed, each time', async (_, tables) => {
+    const { gateway, clock } = await startWithHistory({})
+    let acknowledged = 0
+    for (let time = 0; time < 2; time++) {
+      const chains = Object.keys(await sizesOf(gateway.app.db))
+      for (const table of tables) await gateway.app.db.deleteFrom(table).execute()
+      clock.advance(1_000)
+      await gateway.restart()
+      const causes = tables.length === SIGNED.length ? ['commit_missing', 'key_missing'] : ['key_missing']
+      expect(await readiness(gateway)).toMatchObject(degraded(...causes))
+      const closed = (await listLosses(gateway.app.db)).flatMap(({ chain }) => chain ?? [])
+      expect(closed).toEqual(expect.arrayContaining(chains))
+      await expectNothingContinues(gateway)
+      await expectAcknowledgeable(gateway, { removed: tables.length === SIGNED.length ? 0 : acknowledged })
+      acknowledged = (await listLosses(gateway.app.db)).length
+    }
+  })
+
+  test('of the commit of a last entry closes its chain', async () => {
+    const { gateway } = await startWithHistory({})
+    const { db } = gateway.app
+    const last = await db.selectFrom('evidence_entries').selectAll().where('chain', '=', 'changes').execute()
+    await db
+      .deleteFrom('evidence_commits')
+      .where('id', '=', last.at(-1)?.commit_id ?? '')
+      .execute()
+    await gateway.restart()
+    expect(await readiness(gateway)).toMatchObject(degraded('commit_missing'))
+    expect((await lossesOf(gateway)).map(({ chain }) => chain)).toEqual(['changes'])
+    await expectNothingContinues(gateway)
+    await expectAcknowledgeable(gateway)
+  })
+
+  test('is not assumed in a store that is older than the log', async () => {
+    const { gateway } = await startWithHistory({})
+    const { db } = gateway.app
+    for (const table of [...SIGNED, 'evidence_entries', 'evidence_nodes', 'log_positions'] as const)
+      await db.deleteFrom(table).execute()
+    await sql`drop table evidence_unsigned`.execute(db)
+    await sql`delete from kysely_migration where name = '0031-evidence-unsigned'`.execute(db)
+    for (let start = 0; start < 2; start++) {
+      await gateway.restart()
+      expect(await readiness(gateway)).toMatchObject(READY)
+      await ask(gateway)
+    }
+    expect(await lossesOf(gateway)).toEqual([])
+    // The exception does not outlast the first key.
+    await gateway.app.db.deleteFrom('evidence_keys').execute()
+    await gateway.restart()
+    expect(await readiness(gateway)).toMatchObject(degraded('key_missing'))
+  })
+
+  test('that another daemon has found closes the log before its own daemon continues it', async () => {
+    const { gateway } = await startWithHistory()
+    const { dataDir } = gateway.config
+    const own = (await readFile(join(dataDir, 'daemon.id'), 'utf8')).trim()
+    const { db } = gateway.app
+    for (const table of ['evidence_entries', 'evidence_checkpoints', 'evidence_nodes', 'log_positions'] as const)
+      await db.deleteFrom(table).where('chain', '=', `requests-${own}`).execute()
+    // Another daemon on the same store, with the same file.
+    await writeFile(join(dataDir, 'daemon.id'), 'aaaaaaaaaaaa')
+    await gateway.restart()
+    expect((await gateway.call('GET', `${BASE}/status`)).body.status).toBe('degraded')
+    expect(await lossesOf(gateway)).toMatchObject([{ cause: 'log_missing', chain: null, successor: null }])
+    await acknowledgeAll(gateway)
+    await writeFile(join(dataDir, 'daemon.id'), own)
+    await gateway.restart()
+    expect(await readiness(gateway)).toMatchObject(degraded('entries_missing'))
+    expect(await lossesOf(gateway)).toMatchObject([{ cause: 'entries_missing', chain: `requests-${own}` }])
+    await expectNothingContinues(gateway)
+    expect(Object.keys(await sizesOf(gateway.app.db))).not.toContain(`requests-${own}`)
+  })
+
+  test('that a witness reports lasts over a restart, and the acknowledgement closes the log', async () => {
+    const witness = await startWitness()
+    closeAfterTest(witness)
+    const { url, vkey: key } = witness
+    const gateway = await startGateway({ engine, evidence: { witnesses: [{ name: 'w1', url, key, window: ALWAYS }] } })
+    const keySet = await gateway.call('GET', '/.well-known/aigw-keys.json')
+    witness.trusts = async () => parseKeySet(keySet.body)
+    await ask(gateway, 2)
+    await makeCheckpoints(gateway)
+    await vi.waitFor(() => expect(witness.seen.size).toBe(2), { timeout: 20_000 })
+    for (const origin of witness.seen.keys()) witness.seen.set(origin, { size: 90, root: '' })
+    await ask(gateway)
+    await makeCheckpoints(gateway)
+    await vi.waitFor(async () => expect(await listLosses(gateway.app.db)).toHaveLength(2), { timeout: 20_000 })
+    await gateway.restart()
+    expect(await readiness(gateway)).toMatchObject(degraded('witness_contradicts'))
+    const before = await sizesOf(gateway.app.db)
+    await ask(gateway)
+    expect(Object.keys(await sizesOf(gateway.app.db))).toEqual(Object.keys(before))
+    await expectAcknowledgeable(gateway)
+    await expectNothingContinues(gateway)
   })
 
   test('never makes a new key sign entries that an attacker has written without a signature', async () => {
@@ -286,6 +395,54 @@ describeEachEngine('lost history', (engine) => {
       expect(await readFile(file, 'utf8')).toContain('/logs/')
     }
   })
+
+  test.each(['removed', 'emptied'])('under a running daemon includes a checkpoint file that was %s', async (how) => {
+    const { gateway, clock, file } = await startWithHistory()
+    for (let time = 0; time < 2; time++) {
+      clock.advance(1_000)
+      if (how === 'removed') await rm(file)
+      else await writeFile(file, '')
+      await ask(gateway)
+      await makeCheckpoints(gateway)
+      // The daemon does not create the file again, because that would hide the loss.
+      expect(await readFile(file, 'utf8').catch(() => '')).toBe('')
+      expect(await readiness(gateway)).toMatchObject(degraded('file_missing'))
+      expect((await listLosses(gateway.app.db)).filter(({ acknowledged_at }) => acknowledged_at === null)).toHaveLength(
+        1,
+      )
+      await expectAcknowledgeable(gateway)
+      expect(await readFile(file, 'utf8')).toContain('/logs/')
+    }
+  })
+
+  test.each(['at a start', 'under a running daemon'])(
+    '%s includes a checkpoint file that cannot be read',
+    async (when) => {
+      const { gateway, clock, file } = await startWithHistory()
+      const notes = await readFile(file)
+      await rm(file)
+      await mkdir(file)
+      for (let time = 0; time < 2; time++) {
+        clock.advance(1_000)
+        if (when === 'at a start') await gateway.restart()
+        else await makeCheckpoints(gateway)
+        expect(await readiness(gateway)).toMatchObject(degraded('file_unreadable'))
+        expect((await gateway.call('GET', `${BASE}/status`)).body.status).toBe('degraded')
+        await makeCheckpoints(gateway)
+        expect(
+          (await listLosses(gateway.app.db)).filter(({ acknowledged_at }) => acknowledged_at === null),
+        ).toHaveLength(1)
+        await acknowledgeAll(gateway)
+        expect(await readiness(gateway)).toMatchObject(READY)
+        expect((await gateway.call('GET', `${BASE}/status`)).body.status).toBe('operational')
+      }
+      await rm(file, { recursive: true })
+      await writeFile(file, notes)
+      await gateway.restart()
+      expect(await readiness(gateway)).toMatchObject(READY)
+      expect((await gateway.call('GET', `${BASE}/status`)).body.status).toBe('operational')
+    },
+  )
 
   test('under a running daemon is noticed with the next checkpoints', async () => {
     const { gateway, clock } = await startWithHistory({})

@@ -2,7 +2,12 @@ import { Registry } from 'prom-client'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createCheckpoints } from '../../../../src/daemon/records/evidence/checkpoints.ts'
 import { findCosignedOver, withCosignatures } from '../../../../src/daemon/records/evidence/cosignatures.ts'
-import { createLosses, lossOfChain } from '../../../../src/daemon/records/evidence/losses.ts'
+import {
+  acknowledgeLoss,
+  createLosses,
+  listLosses,
+  lossOfChain,
+} from '../../../../src/daemon/records/evidence/losses.ts'
 import { findCheckpoint } from '../../../../src/daemon/records/evidence/store.ts'
 import { WITNESS_CALL_MS } from '../../../../src/daemon/records/evidence/witness-call.ts'
 import { createWitnessMetrics } from '../../../../src/daemon/records/evidence/witness-metrics.ts'
@@ -55,7 +60,7 @@ describeEachEngine('witnesses', (engine) => {
       error: (details: object, message: string) => void logged.push([details, message]),
     }
     const made = createWitnesses({
-      ...{ db: store.db, clock, log, keys: rig.keys },
+      ...{ db: store.db, clock, log, keys: rig.keys, losses: rig.losses },
       witnesses: [{ name: 'w1', url: witness.url, key: witness.vkey, window: ALWAYS, ...changed }],
       metrics: createWitnessMetrics([registry]),
     })
@@ -105,6 +110,11 @@ describeEachEngine('witnesses', (engine) => {
     const { values = [] } = (await registry.getSingleMetric('aigw_evidence_cosignatures_waiting')?.get()) ?? {}
     return values[0]?.value ?? 0
   }
+  /** The chain and the successor of each contradiction. */
+  const contradictions = async () =>
+    (await listLosses(store.db)).flatMap(({ cause, chain, successor }) =>
+      cause === 'witness_contradicts' ? [[chain, successor]] : [],
+    )
   const outcomes = async () => {
     const { values = [] } = (await registry.getSingleMetric('aigw_evidence_cosignatures_total')?.get()) ?? {}
     return values.map(({ labels, value }) => [labels.outcome, value])
@@ -173,10 +183,61 @@ describeEachEngine('witnesses', (engine) => {
     expect(await checkpoint(after, witnesses)).toBe(after)
     await witnesses.run()
     expect(witness.statuses.at(-1)).toBe(status)
-    expect([await cosigned(), witnesses.foundContradiction()]).toEqual([[], true])
+    expect(await cosigned()).toEqual([])
+    expect(await contradictions()).toEqual([[CHAIN, null]])
     expect(logged.at(-1)?.[1]).toBe('a witness has cosigned a checkpoint that contradicts the store')
     expect(await outcomes()).toEqual([['contradicted', 1]])
     expect(witness.seen.values().next().value?.size).toBe(before)
+  })
+
+  test('whose contradiction is acknowledged get no further request for the log, which is closed', async () => {
+    await checkpoint(5, witnessesWith())
+    await opened[0]?.run()
+    witness.seen.set(witness.seen.keys().next().value!, { size: 9, root: '' })
+    const witnesses = witnessesWith()
+    await checkpoint(1, witnesses)
+    await witnesses.run()
+    const [loss] = await listLosses(store.db)
+    expect(loss).toMatchObject({ cause: 'witness_contradicts', chain: CHAIN, successor: null, acknowledged_at: null })
+    // Another party cannot close a log.
+    expect([...(await rig.losses.successors())]).toEqual([])
+    clock.advance(3_600_000)
+    await witnesses.run()
+    expect(await listLosses(store.db)).toEqual([loss])
+    await store.db.transaction().execute((tx) => acknowledgeLoss(tx, loss?.id ?? '', 'now'))
+    rig.losses.forget()
+    const successors = await rig.losses.successors()
+    expect([...successors.keys()]).toEqual([CHAIN])
+    const asked = witness.requests.length
+    clock.advance(3_600_000)
+    await witnesses.run()
+    expect([witness.requests.length, await waiting()]).toEqual([asked, 0])
+    await write(1)
+    const chains = await store.db.selectFrom('evidence_entries').select('chain').distinct().orderBy('chain').execute()
+    expect(chains.map(({ chain }) => chain)).toEqual([CHAIN, successors.get(CHAIN)])
+  })
+
+  test('that have cosigned a larger checkpoint of the store get this checkpoint, and the smaller one is not counted', async () => {
+    await checkpoint(5, witnessesWith())
+    await opened[0]?.run()
+    const [origin = ''] = witness.seen.keys()
+    const smaller = await checkpoint(1)
+    await checkpoint(1)
+    const [larger] = await store.db.selectFrom('evidence_checkpoints').selectAll().where('tree_size', '=', 7).execute()
+    // Another daemon has sent the larger checkpoint.
+    witness.seen.set(origin, { size: 7, root: Buffer.from(larger?.root ?? '', 'hex').toString('base64') })
+    const witnesses = witnessesWith()
+    witnesses.offer({ tenant_id: tenantId, chain: CHAIN, tree_size: smaller })
+    await witnesses.run()
+    expect([await cosigned(), await outcomes(), await contradictions()]).toEqual([[5, 7], [['cosigned', 1]], []])
+    // A fork of the same size as the larger checkpoint.
+    const next = await checkpoint(1)
+    await checkpoint(1)
+    witness.seen.set(origin, { size: 9, root: Buffer.alloc(32).toString('base64') })
+    const others = witnessesWith()
+    others.offer({ tenant_id: tenantId, chain: CHAIN, tree_size: next })
+    await others.run()
+    expect([await outcomes(), await contradictions()]).toEqual([[['contradicted', 1]], [[CHAIN, null]]])
   })
 
   test.each<[string, () => unknown, boolean]>([
@@ -190,14 +251,15 @@ describeEachEngine('witnesses', (engine) => {
     await attack()
     const witnesses = witnessesWith()
     await witnesses.run()
-    expect([await cosigned(), witnesses.foundContradiction()]).toEqual([[3], contradicts])
+    expect(await cosigned()).toEqual([3])
+    expect(await contradictions()).toEqual(contradicts ? [[CHAIN, null]] : [])
     expect(await waiting()).toBe(1)
     const [asked, errors] = [witness.requests.length, logged.length]
     const loss = lossOfChain(tenantId, CHAIN, 'entries_missing', 'the chain is shorter than its checkpoint')
     await rig.losses.report([loss])
     clock.advance(3_600_000)
     await witnesses.run()
-    expect([witnesses.foundContradiction(), await waiting()]).toEqual([false, 0])
+    expect([await contradictions(), await waiting()]).toEqual([[], 0])
     // A checkpoint that is offered again, and the checkpoints that are found after a restart.
     witnesses.offer({ tenant_id: tenantId, chain: CHAIN, tree_size: 5 })
     await witnesses.run()
@@ -254,7 +316,7 @@ describeEachEngine('witnesses', (engine) => {
         'a witness refuses a log: register the origin and the key of the log there',
       ],
     ])
-    expect([await outcomes(), witnesses.foundContradiction()]).toEqual([[['refused', 1]], false])
+    expect([await outcomes(), await contradictions()]).toEqual([[['refused', 1]], []])
   })
 
   test.each<[string, { fault?: WitnessFault; laterMs?: number; untilMs?: number }]>([

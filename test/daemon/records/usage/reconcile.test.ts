@@ -57,6 +57,66 @@ describeEachEngine('GET /api/admin/usage/reconcile', (engine) => {
     expect(whole).toMatchObject({ exitCode: 0, stderr: expect.stringContaining('0 receipts of 0 accounts') })
   })
 
+  test('names deleted entries in the middle, at the end, and of a whole chain', async () => {
+    const { gateway, compare, db } = await start()
+    for (let sent = 0; sent < 5; sent++) await gateway.chat({ prompt: 'hi' })
+    const { chain } = await db
+      .selectFrom('evidence_entries')
+      .select('chain')
+      .where('chain', 'like', 'requests-%')
+      .executeTakeFirstOrThrow()
+    await expect
+      .poll(() => db.selectFrom('log_positions').select('size').where('chain', '=', chain).executeTakeFirst())
+      .toEqual({ size: 5 })
+    const lose = (...seqs: number[]) =>
+      db.deleteFrom('evidence_entries').where('chain', '=', chain).where('seq', 'in', seqs).execute()
+    const lost = async (name?: string) => {
+      const { differences, missing } = await compare(name)
+      return [missing, differences.filter(({ source }) => source === 'log')]
+    }
+    const missing = (stored: number) => [
+      stored,
+      [{ source: 'log', holder: 'chain', id: chain, field: 'missing', stored, receipts: 0 }],
+    ]
+    await lose(2)
+    expect(await lost()).toEqual(missing(1))
+    expect(await lost('2020-01')).toEqual([0, []])
+    await lose(4)
+    expect(await lost()).toEqual(missing(2))
+    await lose(0)
+    expect(await lost()).toEqual(missing(3))
+    await lose(1, 3)
+    expect(await lost()).toEqual(missing(5))
+    const env = { AIGW_BASE_URL: gateway.url, AIGW_API_KEY: gateway.adminKey, NO_COLOR: '1' }
+    const shown = await runCli(['audit', 'reconcile', '--month', month()], { env })
+    expect(shown).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('5 entries are missing') })
+  })
+
+  test('names expunged and damaged receipts, and the command fails', async () => {
+    const { gateway, compare, db } = await start()
+    for (let sent = 0; sent < 2; sent++) await gateway.chat({ prompt: 'hi' })
+    const entries = await db.selectFrom('evidence_entries').selectAll().where('chain', 'like', 'requests-%').execute()
+    const set = (nth: number, payload: string | null) =>
+      db
+        .updateTable('evidence_entries')
+        .set({ payload })
+        .where('id', '=', entries[nth]?.id ?? '')
+        .execute()
+    await set(0, null)
+    // Valid JSON whose members have other types than those of a receipt.
+    await set(1, '{"kind":"request","cost":{},"usage":{},"metadata":7}')
+    // No sum differs, so only the log shows the loss.
+    for (const table of ['spend_counters', 'usage_days', 'log_positions'] as const) await db.deleteFrom(table).execute()
+    const { differences, unreadable } = await compare()
+    expect([unreadable, differences.filter(({ source }) => source === 'log').map(({ field }) => field)]).toEqual([
+      2,
+      ['expunged', 'damaged'],
+    ])
+    const env = { AIGW_BASE_URL: gateway.url, AIGW_API_KEY: gateway.adminKey, NO_COLOR: '1' }
+    const shown = await runCli(['audit', 'reconcile', '--month', month()], { env })
+    expect(shown).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('are missing or unreadable') })
+  })
+
   test('counts entries whose payload was expunged, and rejects an unknown month', async () => {
     const { gateway, compare, db } = await start()
     await gateway.chat({ prompt: 'hi' })

@@ -3,7 +3,13 @@ import { skeletonOf } from '../../text/skeleton.ts'
 import type { MigrationWithData } from '../migration-step.ts'
 
 /** The tables whose rows have a name that people read, and the column of that name. */
-const NAMED = { tenants: 'name', users: 'name', groups: 'name', roles: 'display_name', api_keys: 'name' } as const
+export const NAMED = {
+  tenants: 'name',
+  users: 'name',
+  groups: 'name',
+  roles: 'display_name',
+  api_keys: 'name',
+} as const
 const ROWS_PER_STATEMENT = 1_000
 
 /**
@@ -18,7 +24,7 @@ export const rights: MigrationWithData = {
     ...Object.entries(NAMED).map(([table, column]) => `update "${table}" set name_skeleton = lower(${column})`),
   ],
   async move(tx) {
-    for (const [table, column] of Object.entries(NAMED)) await fill(tx, table, column)
+    for (const [table, column] of Object.entries(NAMED)) await fillSkeletons(tx, table, column)
   },
   after: () =>
     Object.keys(NAMED).map((table) => {
@@ -27,7 +33,8 @@ export const rights: MigrationWithData = {
     }),
 }
 
-async function fill(tx: Kysely<unknown>, table: string, column: string): Promise<void> {
+/** Sets the skeletons of all names of a table. */
+export async function fillSkeletons(tx: Kysely<unknown>, table: string, column: string): Promise<void> {
   const tenant = sql.ref(table === 'tenants' ? 'id' : 'tenant_id')
   let [afterTenant, afterId] = ['', '']
   for (;;) {
