@@ -60,12 +60,21 @@ const windowOf = ({ createdAt, retiredAt }) => ({
   untilMs: retiredAt === null ? Number.POSITIVE_INFINITY : timeOf$1(retiredAt) + KEY_WINDOW_SLACK_MS,
 })
 /**
+ * Compares two keys by the order in which a gateway used them: negative if the first key is older. The time of the
+ * retirement decides, because it never decreases from key to key. The time of the creation is earlier than that of the
+ * previous key if the clock was corrected between them. So it decides only between keys without a retirement.
+ */
+function compareKeys(one, other) {
+  const [end, otherEnd] = [windowOf(one).untilMs, windowOf(other).untilMs]
+  return end === otherEnd ? timeOf$1(one.createdAt) - timeOf$1(other.createdAt) : end - otherEnd
+}
+/**
  * Returns the window in which an entry must have been written if this key signed it. The first key of a store also
  * signs the entries that were written before there were keys, so the window of the oldest key has no beginning.
  */
 function entryWindowOf(key, keys) {
   const window = windowOf(key)
-  return keys.every((other) => timeOf$1(other.createdAt) >= timeOf$1(key.createdAt))
+  return keys.every((other) => compareKeys(key, other) <= 0)
     ? {
         ...window,
         fromMs: Number.NEGATIVE_INFINITY,
@@ -421,22 +430,17 @@ function signedNoteOf(note, keys) {
     if (!isSignedBy(key, text, signature)) throw new NoteError(`the signature of ${name} is wrong`)
     signers.push(key)
   }
-  if (signers.length === 0) throw new NoteError('no trusted key has signed it')
-  const retirements = signers.flatMap(({ retiredAt }) => retiredAt ?? [])
-  const retiredAt = retirements.length < signers.length ? void 0 : retirements.toSorted(byTime).at(-1)
+  const key = signers.toSorted(compareKeys).at(-1)
+  if (key === void 0) throw new NoteError('no trusted key has signed it')
   return {
-    checkpoint:
-      retiredAt === void 0
-        ? checkpoint
-        : {
-            ...checkpoint,
-            retiredAt,
-          },
+    checkpoint: {
+      ...checkpoint,
+      key,
+    },
     signers: signers.map(({ name }) => name),
     signedWith: signers,
   }
 }
-const byTime = (one, other) => timeOf$1(one) - timeOf$1(other)
 // src/shared/evidence/commit.ts
 /** Returns the text that the signature of a commit covers. `root` is hex. */
 const commitText = ({ signer, id, tree_size, root }) =>
@@ -587,6 +591,8 @@ var ChainCheck = class {
   #goodCommit
   /** The window of the key of #goodCommit. Undefined if the key is unknown. */
   #window
+  /** The id of the newest key that signed a row. */
+  #newestKid
   #signaturesWaiting = 0
   /** This function is called after each signature check. */
   #onChecked = () => {}
@@ -659,16 +665,41 @@ var ChainCheck = class {
     if (this.#keys === void 0) return void 0
     if (commit === void 0 || commit.id !== row.commit_id) return `its commit ${row.commit_id} is missing`
     if (commit !== this.#goodCommit) {
-      const problem = treeProblem(commit)
+      const problem = treeProblem(commit) ?? this.#keyOrderProblem(commit.kid)
       if (problem !== void 0) return `its commit ${commit.id} ${problem}`
       this.#checkSignature(commit, this.#keys)
       this.#goodCommit = commit
       const key = this.#keys.find(({ kid }) => kid === commit.kid)
       this.#window = key && entryWindowOf(key, this.#keys)
+      if (key) this.#newestKid = key.kid
     }
     if (commit.leaves[row.leaf_index] !== row.entry_hash) return `its commit ${commit.id} does not contain it`
     if (this.#window === void 0 || isWithin(timeOf$1(row.created_at), this.#window)) return void 0
     return `it is signed with the key ${commit.kid}, which was not valid at ${row.created_at}`
+  }
+  #keyOf(kid) {
+    return this.#keys?.find((key) => key.kid === kid)
+  }
+  /**
+   * Returns a reason if a newer key has already signed an entry of this chain. Otherwise, anyone with a stolen retired
+   * key could append entries, because an entry states its own time.
+   */
+  #keyOrderProblem(kid) {
+    if (kid === this.#newestKid) return void 0
+    const [key, newest] = [this.#keyOf(kid), this.#keyOf(this.#newestKid)]
+    if (key === void 0 || newest === void 0 || compareKeys(key, newest) >= 0) return void 0
+    return `is signed with the key ${kid}, but the newer key ${newest.kid} has signed an earlier entry`
+  }
+  /** Returns a reason if the key of a checkpoint was retired before the last of its entries was written. */
+  #checkpointKeyProblem({ key: signedWith }) {
+    if (signedWith === void 0) return void 0
+    const key = this.#keyOf(signedWith.kid) ?? signedWith
+    const { lastAt } = this.#state
+    if (key.retiredAt !== null && isLater(lastAt, key.retiredAt))
+      return `is signed with a key that was retired at ${key.retiredAt}, before the last of these entries`
+    const newest = this.#keyOf(this.#newestKid)
+    if (newest === void 0 || compareKeys(key, newest) >= 0) return void 0
+    return `is signed with the key ${key.kid}, but the newer key ${newest.kid} has signed one of these entries`
   }
   /**
    * Starts the check of a commit's signature. If the signature is wrong, the report ends at the current row, even if
@@ -709,19 +740,20 @@ var ChainCheck = class {
     const root = state.tree.root().toString('base64')
     const matching = checkpoints.filter((expected) => expected.root === root).length
     state.checkpointsHeld += matching
-    const invalid = checkpoints.find(({ retiredAt }) => retiredAt !== void 0 && isLater(state.lastAt, retiredAt))
-    if (matching < checkpoints.length)
+    if (matching < checkpoints.length) {
       this.#firstBad = {
         seq: state.matchedSize,
         problem: `the first ${size} entries do not match the checkpoint`,
       }
-    else if (invalid !== void 0) {
-      const problem = `the checkpoint of ${size} entries is signed with a key that was retired at ${invalid.retiredAt}, before the last of these entries`
+      return
+    }
+    const [problem] = size === 0 ? [] : checkpoints.flatMap((one) => this.#checkpointKeyProblem(one) ?? [])
+    if (problem === void 0) state.matchedSize = size
+    else
       this.#firstBad = {
         seq: size - 1,
-        problem,
+        problem: `the checkpoint of ${size} entries ${problem}`,
       }
-    } else state.matchedSize = size
   }
 }
 /** Whether an entry of this time is outside of the window of a key that was retired. */
@@ -909,6 +941,15 @@ function hasDoubledMember(json) {
     }
   return false
 }
+/**
+ * With a witness policy, the last entries of a chain may lack cosignatures only for this time: an hour until the
+ * checkpoint, and ten minutes until the witnesses have responded.
+ */
+const EVIDENCE_UNCOSIGNED_MS =
+  {
+    entries: 1e3,
+    ms: 36e5,
+  }.ms + 6e5
 // src/cli/input/text-input.ts
 /** Reads texts from files and stdin. */
 /** Reads a text file. Throws a usage error if the input is unreadable or not UTF-8. */
@@ -1575,6 +1616,7 @@ function requirementOf({ groups, quorum }) {
 /** Demands that witnesses have cosigned checkpoints. */
 /** The maximum size of a policy file. */
 const POLICY_CHARS = 1048576
+const UNCOSIGNED_MINUTES = EVIDENCE_UNCOSIGNED_MS / 6e4
 /** Returns the policy in a file. Throws a usage error if the file contains no policy. */
 async function readPolicy(path) {
   if (path === void 0) return void 0
@@ -1588,45 +1630,132 @@ async function readPolicy(path) {
     ])
   }
 }
-/** Finds the largest checkpoint of each chain whose cosignatures satisfy a policy. */
+/**
+ * Checks that the cosigned checkpoints cover each chain to its end. Only the last entries of a chain may lack
+ * cosignatures: entries that are younger than EVIDENCE_UNCOSIGNED_MS, and entries of a closed log.
+ */
 var Witnessing = class {
-  #policy
-  #keys
-  #nowMs
+  #options
+  /** The size of the largest checkpoint that satisfies the policy, by chain. */
   #sizes = /* @__PURE__ */ new Map()
-  /** The reason why the last checkpoint of a chain does not satisfy the policy. */
-  #problems = /* @__PURE__ */ new Map()
-  constructor(policy, keys, nowMs = Date.now()) {
-    this.#policy = policy
-    this.#keys = keys
-    this.#nowMs = nowMs
+  /** The largest checkpoint that does not satisfy the policy, and the reason, by chain. */
+  #uncosigned = /* @__PURE__ */ new Map()
+  #tails = /* @__PURE__ */ new Map()
+  /** The closings, by log id. */
+  #closings = /* @__PURE__ */ new Map()
+  constructor({ nowMs = Date.now(), ...options }) {
+    this.#options = {
+      ...options,
+      nowMs,
+      readAtMs: Math.min(options.readAtMs, nowMs),
+    }
   }
-  /** Adds a checkpoint. The caller must have verified that the gateway signed it and that it belongs to the chain. */
+  /**
+   * Adds a checkpoint. The caller must have verified that the gateway signed it and that it belongs to the chain. Add
+   * all checkpoints of a chain before its rows.
+   */
   add({ chain, tree_size, note }) {
     try {
-      cosignedNoteOf(note, {
-        keys: this.#keys,
-        policy: this.#policy,
-        nowMs: this.#nowMs,
-      })
+      cosignedNoteOf(note, this.#options)
       this.#sizes.set(chain, Math.max(tree_size, this.#sizes.get(chain) ?? 0))
     } catch (error) {
       if (!(error instanceof NoteError)) throw error
-      this.#problems.set(chain, error.message)
+      if (tree_size > (this.#uncosigned.get(chain)?.size ?? -1))
+        this.#uncosigned.set(chain, {
+          size: tree_size,
+          problem: error.message,
+        })
     }
   }
-  /** Throws an error with exit code 10 if a chain with entries has no such checkpoint. */
-  assertCosigned(heads) {
-    const bare = heads.find(({ chain, size }) => size > 0 && !this.#sizes.has(chain))
-    if (bare === void 0) return
-    const why = this.#problems.get(bare.chain) ?? 'it has no checkpoint'
-    const message = `no checkpoint of chain ${bare.chain} satisfies the policy: ${why}`
-    throw new CliError(EXIT.checkFailed, message, { code: 'COSIGNATURES_MISSING' })
+  addRow(row) {
+    const { chain, seq, created_at } = row
+    this.#addClosing(row)
+    if (seq < (this.#sizes.get(chain) ?? 0)) return
+    const atMs = timeOf$1(created_at)
+    const { oldestMs, newestMs } = this.#tails.get(chain) ?? {
+      oldestMs: atMs,
+      newestMs: atMs,
+    }
+    this.#tails.set(chain, {
+      oldestMs: Math.min(oldestMs, atMs),
+      newestMs: Math.max(newestMs, atMs),
+    })
   }
-  /** Describes how many entries the cosigned checkpoints cover. */
+  #addClosing({ chain, seq, created_at, payload }) {
+    if (!isChangesChain(chain) || !payload?.includes('"operation":"acknowledge_loss"')) return
+    const content = parseJson(payload)
+    if (!isObject(content) || content.type !== 'evidence_management' || content.operation !== 'acknowledge_loss') return
+    const log = content.resource_id
+    if (!isText(log)) return
+    this.#closings.set(log, [
+      ...(this.#closings.get(log) ?? []),
+      {
+        chain,
+        seq,
+        atMs: timeOf$1(created_at),
+      },
+    ])
+  }
+  /** Throws an error with exit code 10 if a chain has entries that should have been cosigned. */
+  assertCosigned(heads) {
+    for (const head of heads) {
+      if (this.#lacking(head) === 0 || this.#isYoung(head.chain) || this.#closingOf(head.chain)) continue
+      throw new CliError(EXIT.checkFailed, this.#problemOf(head), { code: 'COSIGNATURES_MISSING' })
+    }
+  }
+  /** Returns the number of entries of a chain that no cosigned checkpoint covers. */
+  #lacking({ chain, size }) {
+    return Math.max(0, size - (this.#sizes.get(chain) ?? 0))
+  }
+  /** A chain whose only checkpoints lack cosignatures does not satisfy the policy at any age. */
+  #isYoung(chain) {
+    const tail = this.#tails.get(chain)
+    const { readAtMs } = this.#options
+    return (
+      tail !== void 0 &&
+      (this.#sizes.has(chain) || !this.#uncosigned.has(chain)) &&
+      tail.oldestMs >= readAtMs - EVIDENCE_UNCOSIGNED_MS &&
+      tail.newestMs <= readAtMs + 3e5
+    )
+  }
+  /**
+   * Returns the entry that closes a chain. A closed log gets no further checkpoints and cosignatures, ever. The entry
+   * must be covered by a cosigned checkpoint, so that the gateway cannot claim to one party that a log is closed. The
+   * closed log must not have later entries.
+   */
+  #closingOf(chain) {
+    const newestMs = this.#tails.get(chain)?.newestMs ?? NaN
+    return (this.#closings.get(logId(this.#options.tenantId, chain)) ?? []).find(
+      (closing) =>
+        closing.chain !== chain &&
+        closing.seq < (this.#sizes.get(closing.chain) ?? 0) &&
+        newestMs <= closing.atMs + 3e5,
+    )
+  }
+  #problemOf({ chain }) {
+    const covered = this.#sizes.get(chain)
+    const uncosigned = this.#uncosigned.get(chain)
+    if (covered === void 0)
+      return `no checkpoint of chain ${chain} satisfies the policy: ${uncosigned?.problem ?? `it has no checkpoint, and entries that are older than ${UNCOSIGNED_MINUTES} min`}`
+    const why =
+      uncosigned && uncosigned.size > covered
+        ? `the checkpoint of ${uncosigned.size}: ${uncosigned.problem}`
+        : 'there is no later checkpoint'
+    return `the checkpoints of chain ${chain} that satisfy the policy cover only ${covered} entries, and later ones are older than ${UNCOSIGNED_MINUTES} min: ${why}`
+  }
+  /** Describes how many entries the cosigned checkpoints cover, and why others are accepted. */
   coverage(heads) {
     const total = heads.reduce((sum, { size }) => sum + size, 0)
-    return `cosigned checkpoints cover ${heads.reduce((sum, { chain, size }) => sum + Math.min(size, this.#sizes.get(chain) ?? 0), 0)} of ${total} entries`
+    const lacking = heads.filter((head) => this.#lacking(head) > 0)
+    const covered = total - lacking.reduce((sum, head) => sum + this.#lacking(head), 0)
+    const reasons = lacking.map((head) => {
+      const closing = this.#isYoung(head.chain) ? void 0 : this.#closingOf(head.chain)
+      const entries = `${this.#lacking(head)} of chain ${head.chain} accepted without cosignature`
+      return closing
+        ? `${entries}: the log is closed, as the cosigned entry ${closing.seq} of ${closing.chain} records`
+        : `${entries}: younger than ${UNCOSIGNED_MINUTES} min`
+    })
+    return [`cosigned checkpoints cover ${covered} of ${total} entries`, ...reasons].join('; ')
   }
 }
 // src/cli/evidence/verifier.ts
@@ -1635,7 +1764,7 @@ const USAGE = `Usage: node verify.mjs [DIR] [--keys FILE] [--policy FILE]
   DIR          the export; default: the directory of this file
   --keys FILE  trust the keys of this file, a copy of the gateway's /.well-known/aigw-keys.json;
                default: the keys of the export, which anyone could have made
-  --policy FILE  demand cosignatures of a checkpoint of every chain; FILE names the witnesses (C2SP tlog-policy)
+  --policy FILE  demand cosigned checkpoints of every chain up to its end; FILE names the witnesses (C2SP tlog-policy)
   --help       show this text
 
 Exit codes: 0 the export is valid, 1 it is invalid, 2 an argument or the key file cannot be used,
@@ -1730,13 +1859,20 @@ async function checkExport(folder, { keys: given, policy }, report) {
   const { manifest, statement, source, trusted, onRow, assertEnd } = await openExport(folder, given, report)
   const { tenantId, heads } = source
   const checkpoints = []
-  const witnessing = policy && new Witnessing(policy, trusted.keys)
+  const readAtMs = timeOf$1(statement.signed_at)
+  const witnessing =
+    policy &&
+    new Witnessing({
+      policy,
+      keys: trusted.keys,
+      tenantId,
+      readAtMs,
+    })
   for (const head of heads)
     for await (const note of source.checkpoints(head)) {
       checkpoints.push(await checkedNote(note, tenantId, trusted))
       witnessing?.add(note)
     }
-  witnessing?.assertCosigned(heads)
   report('checkpoints', `${checkpoints.length} signed`)
   const checked = []
   let commits = 0
@@ -1754,6 +1890,7 @@ async function checkExport(folder, { keys: given, policy }, report) {
         if (seen.commit !== last) commits += 1
         last = seen.commit
         onRow(seen)
+        witnessing?.addRow(seen.row)
       },
     )
     assertValid([chain])
@@ -1766,6 +1903,7 @@ async function checkExport(folder, { keys: given, policy }, report) {
   report('data.csv', 'the same as data.ndjson')
   report('counts', countsIn(statement))
   for (const loss of lossesIn(statement)) say(`note  ${loss}`)
+  witnessing?.assertCosigned(heads)
   if (witnessing) report('cosignatures', witnessing.coverage(heads))
   return trusted.from
 }
@@ -1808,11 +1946,14 @@ async function main(args) {
       process.stderr.write(`verify.mjs: ${harmless(error.message)}\n\n${USAGE}`)
       return 2
     }
-    const check =
-      error instanceof CliError && error.exitCode === EXIT.usage
-        ? 'manifest'
+    const isUnreadable = error instanceof CliError && error.exitCode === EXIT.usage
+    const running =
+      error instanceof CliError && error.code === 'COSIGNATURES_MISSING'
+        ? 'cosignatures'
         : CHECKS[Math.min(reported, CHECKS.length - 1)]
-    say(`FAIL  ${check}: ${error instanceof ExportViolated ? error.what : messageOf(error)}`)
+    say(
+      `FAIL  ${isUnreadable ? 'manifest' : running}: ${error instanceof ExportViolated ? error.what : messageOf(error)}`,
+    )
     say('The export is NOT valid.')
     return 1
   }

@@ -2,7 +2,7 @@
 
   python3 verify_export.py DIR --keys KEYS.json   keys: what /.well-known/aigw-keys.json answers
   python3 verify_export.py DIR                    trusts the keys of the export, which anyone could have made
-  --policy POLICY.txt                             the witnesses that must have cosigned a checkpoint of every chain
+  --policy POLICY.txt                             the witnesses that must have cosigned every chain up to its end
 
 verify_receipt.py must be in the same directory. Both are independent of verify.mjs, and slower: about 300 signatures a
 second. Exit codes: 0 valid, 1 invalid, 2 an argument or the key file cannot be used, 11 the export is consistent, but
@@ -16,15 +16,18 @@ import json
 import os
 import re
 import sys
+from datetime import datetime, timedelta, timezone
 
 from verify_receipt import (MARK, REFUSALS, check, check_checkpoint, check_retirement, check_signature, check_window,
-                            cosigners_of, count, members, number, parse, read, read_keys, read_policy, refuse, sha256,
-                            unbase64, unhex)
+                            cosigners_of, count, members, number, order_of, parse, read, read_keys, read_policy,
+                            refuse, sha256, SLACK, time, unbase64, unhex)
 
 COVERED = ["data.ndjson", "data.csv", "commits.ndjson", "checkpoints.ndjson", "keys.json", "README.txt", "verify.mjs"]
 OTHERS = ["manifest.json", "statement.json", "manifest.sig"]
 ROW = ["tenant_id", "chain", "seq", "id", "created_at", "payload", "payload_hash", "entry_hash", "commit_id", "leaf_index"]
 COMMIT = ["id", "created_at", "kid", "signer", "tree_size", "root", "leaves", "signature"]
+# Without cosignature, entries are accepted for this time: until the checkpoint, and until the witnesses have responded.
+UNCOSIGNED = timedelta(minutes=70)
 CSV_HEAD = "Entry ID,Timestamp,Event,Actor,Status,Details\r\n"
 
 def only(value, names, optional=()):
@@ -99,7 +102,7 @@ def check_manifest(folder, keys):
     line = base64_of(sha256(name.encode() + b"\n\x01" + keys[kid][1])[:4] + signature)
     check(signed["note"] == "%s\n%s%s %s\n" % (text, MARK, name, line), "its note does not match its signature")
     check_window(kid, keys, stated["signed_at"])
-    return manifest, check_statement(folder, manifest, stated)
+    return manifest, check_statement(folder, manifest, stated), stated["signed_at"]
 
 def check_statement(folder, manifest, stated):
     only(stated, ["version", "signed_at", "tenant_id", "manifest_sha256", "chains", "losses"], ["losses"])
@@ -163,8 +166,7 @@ def read_checkpoints(folder, tenant, keys, policy):
         texts(only(line, ["chain", "tree_size", "note"]), ["chain", "note"])
         check(line["note"].endswith("\n"), "a note is not signed")
         origin, size, root, signers, kids = check_checkpoint(line["note"], keys)
-        log = sha256(b"".join(b"%d:%s," % (len(text.encode()), text.encode()) for text in (tenant, line["chain"]))).hex()[:32]
-        check(any(origin == "%s/logs/%s" % (name, log) for name in signers), "a checkpoint belongs to another chain")
+        check(any(origin == "%s/logs/%s" % (name, log_of(tenant, line["chain"])) for name in signers), "a checkpoint belongs to another chain")
         check(size == whole(line["tree_size"]), "a checkpoint has another size")
         checkpoints.setdefault(line["chain"], []).append((size, root, kids))
         if policy and cosigners_of(line["note"], keys, kids, policy):
@@ -172,16 +174,16 @@ def read_checkpoints(folder, tenant, keys, policy):
     return checkpoints, cosigned
 
 def check_export(folder, keys, policy=None):
-    manifest, (stated, losses) = check_manifest(folder, keys)
+    manifest, (stated, losses), signed_at = check_manifest(folder, keys)
     check_files(folder, manifest["files"])
     check_chains(manifest["chains"], manifest)
     tenant, table = manifest["tenant_id"], hashlib.sha256(CSV_HEAD.encode())
     checkpoints, cosigned = read_checkpoints(folder, tenant, keys, policy)
-    for chain in manifest["chains"] if policy else ():
-        check(chain["chain"] in cosigned, "no checkpoint of chain %s has the cosignatures that the policy demands" % chain["chain"])
     check(set(checkpoints) <= {chain["chain"] for chain in manifest["chains"]}, "a checkpoint names an unknown chain")
     rows, commits, commit, counts = lines_of(folder, "data.ndjson"), lines_of(folder, "commits.ndjson"), None, {}
+    tails, closings = {}, {}
     for chain in manifest["chains"]:
+        newest, covered_size = None, cosigned.get(chain["chain"], 0)
         before, nodes, expunged, peaks = "0" * 64, [], [], {size for size, *_ in checkpoints.get(chain["chain"], [])}
         roots = {0: base64_of(tree_root([]))}
         for seq in range(int(chain["size"])):
@@ -200,6 +202,12 @@ def check_export(folder, keys, policy=None):
                 commit = check_commit(next(commits, None), keys)
             check(commit["id"] == row["commit_id"], "a commit is missing")
             check_window(commit["kid"], keys, row["created_at"])
+            check(newest is None or order_of(commit["kid"], keys) >= newest, "a newer key has signed an earlier entry of the chain")
+            newest = order_of(commit["kid"], keys)
+            if policy and seq >= covered_size:
+                tails.setdefault(chain["chain"], []).append(time(row["created_at"]))
+            if policy:
+                add_closing(closings, row)
             check(whole(row["leaf_index"]) < len(commit["leaves"]) and commit["leaves"][row["leaf_index"]] == row["entry_hash"], "a commit does not contain its entry")
             table.update(csv_line(row).encode())
             before = row["entry_hash"]
@@ -208,6 +216,7 @@ def check_export(folder, keys, policy=None):
                 roots[seq + 1] = base64_of(tree_root(nodes))
                 for kids in (kids for size, _, kids in checkpoints[chain["chain"]] if size == seq + 1):
                     check_retirement(kids, keys, row["created_at"])
+                    check(max(order_of(kid, keys) for kid in kids) >= newest, "a checkpoint covers an entry of a newer key than its own")
         check(before == chain["head"] and tree_root(nodes).hex() == chain["root"], "a chain ends with another entry")
         for size, root, _ in checkpoints.get(chain["chain"], []):
             check(roots.get(size) == root, "a chain does not match its checkpoint of %d entries" % size)
@@ -220,8 +229,32 @@ def check_export(folder, keys, policy=None):
         for lines, name in ((expunged, "expunged"), (earlier, "checkpoints")):
             digest = hashlib.sha256("".join(lines).encode()).hexdigest()
             check((len(lines), digest) == (chain[name], chain[name + "_sha256"]), "%d %s of chain %s, but the gateway stated %d" % (len(lines), name, chain["chain"], chain[name]))
-    covered = "; cosigned checkpoints cover %d of them" % sum(cosigned.values()) if policy else ""
+    covered = check_cosigned(tenant, time(signed_at), tails, closings, checkpoints, cosigned) if policy else ""
     return "%d entries in %d chains%s" % (manifest["rowCount"], len(manifest["chains"]), covered), "".join(losses)
+
+# An entry of the changes records that an operator has acknowledged the loss of a log, which is closed since then.
+def add_closing(closings, row):
+    chain, payload = row["chain"], row["payload"]
+    if (chain == "changes" or chain.startswith("changes-")) and payload and '"operation":"acknowledge_loss"' in payload:
+        content = json.loads(payload)
+        log = content.get("resource_id")
+        if (content.get("type"), content.get("operation")) == ("evidence_management", "acknowledge_loss") and isinstance(log, str):
+            closings.setdefault(log, []).append((chain, row["seq"], time(row["created_at"])))
+
+# Every chain must be cosigned up to its end, except for entries that are young, or of a closed log. A closed log gets no
+# more cosignatures, so a cosigned checkpoint must cover the entry that records its end.
+def check_cosigned(tenant, signed_at, tails, closings, checkpoints, cosigned):
+    read_at, reasons = min(signed_at, datetime.now(timezone.utc)), []
+    for chain, times in tails.items():
+        is_young = (chain in cosigned or chain not in checkpoints) and read_at - UNCOSIGNED <= min(times) and max(times) <= read_at + SLACK
+        ends = closings.get(log_of(tenant, chain), [])
+        is_closed = any(other != chain and seq < cosigned.get(other, 0) and max(times) <= at + SLACK for other, seq, at in ends)
+        check(is_young or is_closed, "chain %s lacks the cosignatures that the policy demands, from entry %d on" % (chain, cosigned.get(chain, 0)))
+        reasons.append("; %d of chain %s accepted without cosignature: %s" % (len(times), chain, "younger than 70 min" if is_young else "the log is closed, as a cosigned entry records"))
+    return "; cosigned checkpoints cover %d of them" % sum(cosigned.values()) + "".join(reasons)
+
+def log_of(tenant, chain):
+    return sha256(b"".join(b"%d:%s," % (len(text.encode()), text.encode()) for text in (tenant, chain))).hex()[:32]
 
 class Once(argparse.Action):
     def __call__(self, parser, namespace, values, option_string=None):

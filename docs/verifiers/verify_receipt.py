@@ -129,9 +129,14 @@ def time(text):
     check(re.fullmatch(r"[1-9]\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", text, re.ASCII), "a time has another notation")
     return datetime.fromisoformat(text[:-1] + "+00:00")
 
+# The order in which a gateway used its keys. The retirements never go back, but a corrected clock does.
+def order_of(kid, keys):
+    _, _, start, end = keys[kid]
+    return (end is None, start if end is None else end, start)
+
 def check_window(kid, keys, at):
     _, _, start, end = keys[kid]
-    is_first, signed = start == min(key[2] for key in keys.values()), time(at)
+    is_first, signed = order_of(kid, keys) == min(order_of(other, keys) for other in keys), time(at)
     check(is_first or signed >= start - SLACK, "the key of the signature was not valid yet")
     check(end is None or signed <= end + SLACK, "the key of the signature was not valid any more")
 
@@ -214,6 +219,7 @@ def check_bundle(bundle, keys, policy):
     bundle = bundle if bundle.get("bundle") is None else bundle["bundle"]
     check(set(bundle) == {"receipt", "tlog_proof"}, "the bundle has other members")
     entry = dict(bundle["receipt"]["entry"])
+    kid = bundle["receipt"]["kid"]
     said = check_receipt(bundle["receipt"], keys)
     head, _, note = bundle["tlog_proof"].partition("\n\n")
     first, index, *path = head.split("\n")
@@ -224,6 +230,7 @@ def check_bundle(bundle, keys, policy):
     log = sha256(b"".join(b"%d:%s," % (len(text.encode()), text.encode()) for text in (entry["tenant_id"], entry["chain"]))).hex()[:32]
     check(any(origin == "%s/logs/%s" % (name, log) for name in signers), "the checkpoint belongs to another log")
     check_retirement(kids, keys, entry["created_at"])
+    check(max(order_of(one, keys) for one in kids) >= order_of(kid, keys), "the key of the checkpoint is older than the key of the entry")
     nodes = [unbase64(node).hex() for node in path]
     check(base64.b64encode(root_of(unhex(entry["entry_hash"]), entry["seq"], float(size), nodes)).decode() == root, "the path does not lead to the root")
     found = cosigners_of(note, keys, kids, policy) if policy else []

@@ -287,6 +287,11 @@ export const EVIDENCE_KEY_CACHE_MS = 2_000
  * previous checkpoint.
  */
 export const EVIDENCE_CHECKPOINT = { entries: 1_000, ms: 3_600_000 } as const
+/**
+ * With a witness policy, the last entries of a chain may lack cosignatures only for this time: an hour until the
+ * checkpoint, and ten minutes until the witnesses have responded.
+ */
+export const EVIDENCE_UNCOSIGNED_MS = EVIDENCE_CHECKPOINT.ms + 600_000
 /** Maximum length of the reason for which an operator acknowledges lost history. */
 export const LOSS_REASON_CHARS = 500
 /** Maximum number of witnesses in the configuration. Each one is sent every checkpoint. */

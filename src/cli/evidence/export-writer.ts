@@ -89,8 +89,8 @@ export async function writeExport(
   const whole = await openGateway(context)
   const trusted = await fetchKeys(context)
   const source = evenViolated ? whole : await withoutLost(context, whole, trusted)
-  const { tenantId, latest: current = [] } = source
-  if (!evenViolated) await compareWithMemory(context, memory, { trusted, current, tenantId })
+  const { latest: current = [] } = source
+  if (!evenViolated) await compareWithMemory(context, memory, { trusted, current })
   const files = new Map<string, HashedFile>()
   try {
     for (const name of COVERED_FILES) files.set(name, await HashedFile.create(folder, name))

@@ -1,13 +1,15 @@
 /** Remembers the last checkpoint of each log of a gateway, and compares new checkpoints with it. */
+import { hash } from 'node:crypto'
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { logId } from '../../shared/evidence/entry.ts'
 import { isObject } from '../../shared/evidence/keys.ts'
 import { type ConsistencyClaim, verifyConsistency } from '../../shared/evidence/merkle.ts'
 import { type Checkpoint, NoteError, verifyNote } from '../../shared/evidence/note.ts'
 import type { CliContext } from '../context.ts'
 import type { CliCode } from '../error-codes.ts'
 import { CliError, EXIT } from '../errors.ts'
+import type { Io } from '../io.ts'
+import type { Settings } from '../profile/profile.ts'
 import { findStateDir, readState, writeState } from '../profile/state-files.ts'
 import type { CheckpointNote } from './chains.ts'
 import { TRANSPARENCY } from './gateway-source.ts'
@@ -17,11 +19,19 @@ import { isText, parseJson } from './shapes.ts'
 /** A remembered checkpoint. The file name is the log id. */
 type Remembered = { id: string; chain: string; note: string }
 
-/** The remembered checkpoints of one gateway, by log id. Read them before the gateway's current checkpoints. */
+/**
+ * The remembered checkpoints of one gateway. Read them before the gateway's current checkpoints. They are found by what
+ * the CLI itself knows: the URL, the profile and the key. What the gateway states, such as a tenant, must not decide it.
+ */
 export type Memory = {
-  /** Undefined if the CLI keeps no state. */
-  folder: string | undefined
-  logs: ReadonlyMap<string, Remembered>
+  /** The folder of the gateway. Undefined if the CLI keeps no state. */
+  gatewayFolder: string | undefined
+  /** The folder of this profile and key, inside of the gateway's folder. */
+  folder: string
+  /** What this profile and key have seen, by log id. All of it must still exist. */
+  own: ReadonlyMap<string, Remembered>
+  /** What other profiles and keys have seen. It may belong to other tenants, so it must only be consistent. */
+  others: readonly Remembered[]
 }
 
 /** The log id in the origin of a checkpoint. */
@@ -31,49 +41,70 @@ const LOG_FILE = /^([0-9a-f]{32})\.json$/
 
 /** Reads the remembered checkpoints of the gateway. Unreadable files count as missing. */
 export async function openMemory(context: CliContext): Promise<Memory> {
-  const { baseUrl } = await context.settings()
+  const settings = await context.settings()
   const state = await findStateDir(context.io.env)
-  if (state === undefined) return { folder: undefined, logs: new Map() }
-  const folder = join(state, 'checkpoints', encodeURIComponent(baseUrl))
-  const logs = new Map<string, Remembered>()
-  for (const name of await readdir(folder).catch(() => [])) {
-    const [, id] = LOG_FILE.exec(name) ?? []
-    const json = parseJson(await readState(join(folder, name)))
-    if (id === undefined || !isObject(json) || !isText(json.chain) || !isText(json.note)) continue
-    logs.set(id, { id, chain: json.chain, note: json.note })
+  if (state === undefined) return { gatewayFolder: undefined, folder: '', own: new Map(), others: [] }
+  const gatewayFolder = join(state, 'checkpoints', encodeURIComponent(settings.baseUrl))
+  const identity = identityOf(settings, context.io.env)
+  const own = new Map<string, Remembered>()
+  const others: Remembered[] = []
+  // Earlier versions wrote the files directly into the folder of the gateway.
+  for (const name of ['.', ...(await namesIn(gatewayFolder)).filter((entry) => !LOG_FILE.test(entry))]) {
+    for (const log of await logsIn(join(gatewayFolder, name))) {
+      if (name === identity) own.set(log.id, log)
+      else others.push(log)
+    }
   }
-  return { folder, logs }
+  return { gatewayFolder, folder: join(gatewayFolder, identity), own, others }
+}
+
+/**
+ * Returns the name of the folder of a profile. A key from outside of the profile may belong to another tenant, so it
+ * has its own folder.
+ */
+function identityOf({ profile, key }: Settings, env: Io['env']): string {
+  const foreign = key.kind === 'file' ? key.path : (env.AIGW_API_KEY ?? '')
+  const suffix = foreign === '' ? '' : `+${hash('sha256', foreign, 'hex').slice(0, 16)}`
+  return `profile-${encodeURIComponent(profile)}${suffix}`
+}
+
+const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch(() => [])
+
+async function logsIn(folder: string): Promise<Remembered[]> {
+  const logs: Remembered[] = []
+  for (const name of await namesIn(folder)) {
+    const [, id] = LOG_FILE.exec(name) ?? []
+    const json = id === undefined ? undefined : parseJson(await readState(join(folder, name)))
+    if (id === undefined || !isObject(json) || !isText(json.chain) || !isText(json.note)) continue
+    logs.push({ id, chain: json.chain, note: json.note })
+  }
+  return logs
 }
 
 type Seen = {
   trusted: TrustedKeys
-  /** The checkpoints that the gateway shows now. */
+  /** The last checkpoint of each log that the gateway shows now. */
   current: readonly CheckpointNote[]
-  /** If this id is given, `current` must contain all remembered logs of this tenant. */
-  tenantId?: string
 }
 
 /**
  * Compares the gateway's current checkpoints with the remembered ones, and remembers the current ones. If a log has
  * grown, the gateway must prove that the new checkpoint extends the remembered one. The first checkpoint of a log is
- * remembered without a proof. Throws an error with exit code 10 if a log was forked, rolled back or removed, or if its
- * key is no longer published. Then the remembered checkpoints stay as they are.
+ * remembered without a proof. Throws an error with exit code 10 if a log was forked, rolled back, removed or replaced by
+ * another one, or if its key is no longer published. Then the remembered checkpoints stay as they are.
  */
 export async function compareWithMemory(context: CliContext, memory: Memory, seen: Seen): Promise<void> {
-  if (memory.folder === undefined) return
-  const { trusted, tenantId } = seen
-  const known = new Map<string, Checkpoint>()
-  for (const log of memory.logs.values()) known.set(log.id, await knownCheckpoint(log, trusted))
+  if (memory.gatewayFolder === undefined) return
+  const { trusted } = seen
   const latest = await latestOf(seen)
-  for (const [id, { checkpoint, chain }] of latest) {
-    const old = known.get(id)
-    if (old !== undefined) await requireGrown(context, chain, old, checkpoint)
+  const known = new Map<string, Checkpoint>()
+  for (const log of memory.own.values()) known.set(log.id, await knownCheckpoint(log, trusted))
+  for (const log of [...memory.own.values(), ...memory.others]) {
+    const now = latest.get(log.id)
+    if (now) await requireGrown(context, now.chain, await knownCheckpoint(log, trusted), now.checkpoint)
   }
-  for (const log of memory.logs.values()) {
-    const isOfTenant = tenantId !== undefined && logId(tenantId, log.chain) === log.id
-    if (!isOfTenant || latest.has(log.id)) continue
-    throw lost('LOG_MISSING', `the gateway no longer has a checkpoint of the log ${log.chain}`, log)
-  }
+  const missing = [...memory.own.values()].find(({ id }) => !latest.has(id))
+  if (missing !== undefined) throw missingLog(missing, memory, latest)
   for (const [id, { checkpoint, chain, note }] of latest) {
     const old = known.get(id)
     if (old !== undefined && old.size === checkpoint.size) continue
@@ -88,10 +119,23 @@ export async function compareWithMemory(context: CliContext, memory: Memory, see
   }
 }
 
+/** A new log beside a missing one may be the same log under another tenant or name, without its history. */
+function missingLog(log: Remembered, { own }: Memory, latest: ReadonlyMap<string, Latest>): CliError {
+  const added = [...latest].filter(([id]) => !own.has(id)).map(([id, { chain }]) => `${chain} (${id})`)
+  const instead = added.length === 0 ? '' : `, and shows new logs: ${added.join(', ')}`
+  return lost(
+    'LOG_MISSING',
+    `the gateway no longer has a checkpoint of the log ${log.chain} (${log.id})${instead}`,
+    log,
+  )
+}
+
+export const countRemembered = ({ own, others }: Memory): number => own.size + others.length
+
 /** Deletes the remembered checkpoints of the gateway. Returns their number. */
-export async function forgetCheckpoints({ folder, logs }: Memory): Promise<number> {
-  if (folder !== undefined) await rm(folder, { recursive: true, force: true })
-  return logs.size
+export async function forgetCheckpoints(memory: Memory): Promise<number> {
+  if (memory.gatewayFolder !== undefined) await rm(memory.gatewayFolder, { recursive: true, force: true })
+  return countRemembered(memory)
 }
 
 async function knownCheckpoint(log: Remembered, trusted: TrustedKeys): Promise<Checkpoint> {
@@ -117,6 +161,8 @@ async function latestOf({ current, trusted }: Seen): Promise<Map<string, Latest>
       })
     })
     const id = logOf(checkpoint)
+    // The id is part of a file name.
+    if (!LOG_FILE.test(`${id}.json`)) continue
     if ((latest.get(id)?.checkpoint.size ?? -1) < checkpoint.size) latest.set(id, { checkpoint, chain, note })
   }
   return latest

@@ -4,6 +4,7 @@ import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { type ExportStatement, lossesIn } from '../../shared/evidence/export-statement.ts'
+import { timeOf } from '../../shared/evidence/keys.ts'
 import type { Checkpoint } from '../../shared/evidence/note.ts'
 import type { WitnessPolicy } from '../../shared/evidence/witness-policy.ts'
 import { CliError, EXIT } from '../errors.ts'
@@ -18,7 +19,7 @@ const USAGE = `Usage: node verify.mjs [DIR] [--keys FILE] [--policy FILE]
   DIR          the export; default: the directory of this file
   --keys FILE  trust the keys of this file, a copy of the gateway's /.well-known/aigw-keys.json;
                default: the keys of the export, which anyone could have made
-  --policy FILE  demand cosignatures of a checkpoint of every chain; FILE names the witnesses (C2SP tlog-policy)
+  --policy FILE  demand cosigned checkpoints of every chain up to its end; FILE names the witnesses (C2SP tlog-policy)
   --help       show this text
 
 Exit codes: 0 the export is valid, 1 it is invalid, 2 an argument or the key file cannot be used,
@@ -107,14 +108,14 @@ async function checkExport(
   const { manifest, statement, source, trusted, onRow, assertEnd } = await openExport(folder, given, report)
   const { tenantId, heads } = source
   const checkpoints: Checkpoint[] = []
-  const witnessing = policy && new Witnessing(policy, trusted.keys)
+  const readAtMs = timeOf(statement.signed_at)
+  const witnessing = policy && new Witnessing({ policy, keys: trusted.keys, tenantId, readAtMs })
   for (const head of heads) {
     for await (const note of source.checkpoints(head)) {
       checkpoints.push(await checkedNote(note, tenantId, trusted))
       witnessing?.add(note)
     }
   }
-  witnessing?.assertCosigned(heads)
   report('checkpoints', `${checkpoints.length} signed`)
   const checked: CheckedChain[] = []
   let commits = 0
@@ -124,6 +125,7 @@ async function checkExport(
       if (seen.commit !== last) commits += 1
       last = seen.commit
       onRow(seen)
+      witnessing?.addRow(seen.row)
     })
     assertValid([chain])
     report(`chain ${chain.chain}`, `${chain.size} entries, ${chain.expunged} expunged`)
@@ -135,6 +137,7 @@ async function checkExport(
   report('data.csv', 'the same as data.ndjson')
   report('counts', countsIn(statement))
   for (const loss of lossesIn(statement)) say(`note  ${loss}`)
+  witnessing?.assertCosigned(heads)
   if (witnessing) report('cosignatures', witnessing.coverage(heads))
   return trusted.from
 }
@@ -173,7 +176,9 @@ async function main(args: string[]): Promise<number> {
       return 2
     }
     const isUnreadable = error instanceof CliError && error.exitCode === EXIT.usage
-    const check = isUnreadable ? 'manifest' : CHECKS[Math.min(reported, CHECKS.length - 1)]
+    const isUncosigned = error instanceof CliError && error.code === 'COSIGNATURES_MISSING'
+    const running = isUncosigned ? 'cosignatures' : CHECKS[Math.min(reported, CHECKS.length - 1)]
+    const check = isUnreadable ? 'manifest' : running
     say(`FAIL  ${check}: ${error instanceof ExportViolated ? error.what : messageOf(error)}`)
     say('The export is NOT valid.')
     return 1

@@ -1,5 +1,5 @@
 import { isHash } from './entry.ts'
-import { isObject, type PublishedKey, timeOf, windowOf } from './keys.ts'
+import { compareKeys, isObject, type PublishedKey, timeOf, windowOf } from './keys.ts'
 import { rootOfInclusion } from './merkle.ts'
 import { chainOrigin, NoteError, signedNoteOf } from './note.ts'
 import { verifyReceipt } from './receipt.ts'
@@ -51,6 +51,9 @@ function verifyProof(receipt: object, { index, path, note }: TlogProof, options:
   // The checkpoint is younger than the entry, so a key that was retired before the entry cannot have signed it.
   const isInTime = signedWith.some((key) => timeOf(created_at) <= windowOf(key).untilMs)
   if (!isInTime) throw new NoteError('the key of the checkpoint was retired before the entry')
+  const signer = keys.find(({ kid }) => kid === Reflect.get(receipt, 'kid'))
+  if (signer && signedWith.every((key) => compareKeys(key, signer) < 0))
+    throw new NoteError('the key of the checkpoint is older than the key of the entry')
   if (index !== seq) throw new NoteError('the proof is of another entry')
   const root = rootOfInclusion(Buffer.from(entry_hash, 'hex'), index, checkpoint.size, path)
   if (root?.toString('base64') !== checkpoint.root) throw new NoteError('the path does not lead to the root')

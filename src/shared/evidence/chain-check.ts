@@ -1,7 +1,7 @@
 import { type CommitRow, checkCommitSignature, treeProblem } from './commit.ts'
 import { type EntryFields, entryHash, GENESIS_HASH, HASH_PATTERN, isChangesChain, logId, payloadHash } from './entry.ts'
 import { Frontier } from './frontier.ts'
-import { entryWindowOf, isWithin, type KeyWindow, type PublishedKey, timeOf, windowOf } from './keys.ts'
+import { compareKeys, entryWindowOf, isWithin, type KeyWindow, type PublishedKey, timeOf, windowOf } from './keys.ts'
 import type { Checkpoint } from './note.ts'
 
 /** An entry as stored. If the payload was expunged, `payload` is null and only its hash remains. */
@@ -83,6 +83,8 @@ export class ChainCheck {
   #goodCommit: CommitRow | undefined
   /** The window of the key of #goodCommit. Undefined if the key is unknown. */
   #window: KeyWindow | undefined
+  /** The id of the newest key that signed a row. */
+  #newestKid: string | undefined
   #signaturesWaiting = 0
   /** This function is called after each signature check. */
   #onChecked = () => {}
@@ -159,16 +161,45 @@ export class ChainCheck {
     if (this.#keys === undefined) return undefined
     if (commit === undefined || commit.id !== row.commit_id) return `its commit ${row.commit_id} is missing`
     if (commit !== this.#goodCommit) {
-      const problem = treeProblem(commit)
+      const problem = treeProblem(commit) ?? this.#keyOrderProblem(commit.kid)
       if (problem !== undefined) return `its commit ${commit.id} ${problem}`
       this.#checkSignature(commit, this.#keys)
       this.#goodCommit = commit
       const key = this.#keys.find(({ kid }) => kid === commit.kid)
       this.#window = key && entryWindowOf(key, this.#keys)
+      if (key) this.#newestKid = key.kid
     }
     if (commit.leaves[row.leaf_index] !== row.entry_hash) return `its commit ${commit.id} does not contain it`
     if (this.#window === undefined || isWithin(timeOf(row.created_at), this.#window)) return undefined
     return `it is signed with the key ${commit.kid}, which was not valid at ${row.created_at}`
+  }
+
+  #keyOf(kid: string | undefined): PublishedKey | undefined {
+    return this.#keys?.find((key) => key.kid === kid)
+  }
+
+  /**
+   * Returns a reason if a newer key has already signed an entry of this chain. Otherwise, anyone with a stolen retired
+   * key could append entries, because an entry states its own time.
+   */
+  #keyOrderProblem(kid: string): string | undefined {
+    if (kid === this.#newestKid) return undefined
+    const [key, newest] = [this.#keyOf(kid), this.#keyOf(this.#newestKid)]
+    if (key === undefined || newest === undefined || compareKeys(key, newest) >= 0) return undefined
+    return `is signed with the key ${kid}, but the newer key ${newest.kid} has signed an earlier entry`
+  }
+
+  /** Returns a reason if the key of a checkpoint was retired before the last of its entries was written. */
+  #checkpointKeyProblem({ key: signedWith }: Checkpoint): string | undefined {
+    if (signedWith === undefined) return undefined
+    // The keys may have been renewed since the checkpoint was verified.
+    const key = this.#keyOf(signedWith.kid) ?? signedWith
+    const { lastAt } = this.#state
+    if (key.retiredAt !== null && isLater(lastAt, key.retiredAt))
+      return `is signed with a key that was retired at ${key.retiredAt}, before the last of these entries`
+    const newest = this.#keyOf(this.#newestKid)
+    if (newest === undefined || compareKeys(key, newest) >= 0) return undefined
+    return `is signed with the key ${key.kid}, but the newer key ${newest.kid} has signed one of these entries`
   }
 
   /**
@@ -206,13 +237,13 @@ export class ChainCheck {
     const root = state.tree.root().toString('base64')
     const matching = checkpoints.filter((expected) => expected.root === root).length
     state.checkpointsHeld += matching
-    const invalid = checkpoints.find(({ retiredAt }) => retiredAt !== undefined && isLater(state.lastAt, retiredAt))
     if (matching < checkpoints.length) {
       this.#firstBad = { seq: state.matchedSize, problem: `the first ${size} entries do not match the checkpoint` }
-    } else if (invalid !== undefined) {
-      const problem = `the checkpoint of ${size} entries is signed with a key that was retired at ${invalid.retiredAt}, before the last of these entries`
-      this.#firstBad = { seq: size - 1, problem }
-    } else state.matchedSize = size
+      return
+    }
+    const [problem] = size === 0 ? [] : checkpoints.flatMap((one) => this.#checkpointKeyProblem(one) ?? [])
+    if (problem === undefined) state.matchedSize = size
+    else this.#firstBad = { seq: size - 1, problem: `the checkpoint of ${size} entries ${problem}` }
   }
 }
 

@@ -19,12 +19,22 @@ export const windowOf = ({ createdAt, retiredAt }: Pick<PublishedKey, 'createdAt
 })
 
 /**
+ * Compares two keys by the order in which a gateway used them: negative if the first key is older. The time of the
+ * retirement decides, because it never decreases from key to key. The time of the creation is earlier than that of the
+ * previous key if the clock was corrected between them. So it decides only between keys without a retirement.
+ */
+export function compareKeys(one: PublishedKey, other: PublishedKey): number {
+  const [end, otherEnd] = [windowOf(one).untilMs, windowOf(other).untilMs]
+  return end === otherEnd ? timeOf(one.createdAt) - timeOf(other.createdAt) : end - otherEnd
+}
+
+/**
  * Returns the window in which an entry must have been written if this key signed it. The first key of a store also
  * signs the entries that were written before there were keys, so the window of the oldest key has no beginning.
  */
 export function entryWindowOf(key: PublishedKey, keys: readonly PublishedKey[]): KeyWindow {
   const window = windowOf(key)
-  const isOldest = keys.every((other) => timeOf(other.createdAt) >= timeOf(key.createdAt))
+  const isOldest = keys.every((other) => compareKeys(key, other) <= 0)
   return isOldest ? { ...window, fromMs: Number.NEGATIVE_INFINITY } : window
 }
 

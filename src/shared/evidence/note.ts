@@ -1,12 +1,12 @@
 import { hash } from 'node:crypto'
 import { logId } from './entry.ts'
-import { isSignedBy, isSignerName, type PublishedKey, timeOf } from './keys.ts'
+import { compareKeys, isSignedBy, isSignerName, type PublishedKey } from './keys.ts'
 
 /**
- * The head of a tree (C2SP tlog-checkpoint): its origin, its number of leaves, and its root in base64. `retiredAt` is
- * set if every key that signed the checkpoint is retired: the last of these times.
+ * The head of a tree (C2SP tlog-checkpoint): its origin, its number of leaves, and its root in base64. `key` is set if
+ * the signature was verified: the newest of the keys that signed the checkpoint.
  */
-export type Checkpoint = { origin: string; size: number; root: string; retiredAt?: string }
+export type Checkpoint = { origin: string; size: number; root: string; key?: PublishedKey }
 
 /** One signature line of a signed note. */
 export type NoteSignature = { name: string; keyHash: Buffer; signature: Buffer }
@@ -132,14 +132,11 @@ export function signedNoteOf(
     if (!isSignedBy(key, text, signature)) throw new NoteError(`the signature of ${name} is wrong`)
     signers.push(key)
   }
-  if (signers.length === 0) throw new NoteError('no trusted key has signed it')
-  const retirements = signers.flatMap(({ retiredAt }) => retiredAt ?? [])
-  const retiredAt = retirements.length < signers.length ? undefined : retirements.toSorted(byTime).at(-1)
+  const key = signers.toSorted(compareKeys).at(-1)
+  if (key === undefined) throw new NoteError('no trusted key has signed it')
   return {
-    checkpoint: retiredAt === undefined ? checkpoint : { ...checkpoint, retiredAt },
+    checkpoint: { ...checkpoint, key },
     signers: signers.map(({ name }) => name),
     signedWith: signers,
   }
 }
-
-const byTime = (one: string, other: string): number => timeOf(one) - timeOf(other)

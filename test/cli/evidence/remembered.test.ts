@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { toKeySet } from '../../../src/shared/evidence/keys.ts'
-import { testCommit, testSigner } from '../../shared/evidence/signer.ts'
-import { nextRow, type StoredChain, storedChain } from '../../shared/evidence/stored-chain.ts'
+import { chainOrigin } from '../../../src/shared/evidence/note.ts'
+import { testCommit, testNote, testSigner } from '../../shared/evidence/signer.ts'
+import { checkpointOf, nextRow, type StoredChain, storedChain } from '../../shared/evidence/stored-chain.ts'
 import { CHAIN, noteOf, SIGNER, serveEvidence, TENANT } from '../evidence-routes.ts'
 import { type FakeGateway, json, KEY, startFakeGateway, structuredError } from '../fake-gateway.ts'
 import { runCli } from '../run-cli.ts'
@@ -48,7 +49,7 @@ async function save(name: string, content: string): Promise<string> {
 }
 async function remembered(): Promise<string> {
   const path = join(folder, 'aigw', 'checkpoints', encodeURIComponent(gateway.url))
-  const [name = ''] = await readdir(path)
+  const [name = ''] = (await readdir(path, { recursive: true })).filter((found) => found.endsWith('.json'))
   return JSON.parse(await readFile(join(path, name), 'utf8')).note
 }
 
@@ -103,6 +104,50 @@ describe('the last checkpoint of a log', () => {
     gateway.on('GET /.well-known/aigw-keys.json', json(200, toKeySet([testSigner('aigw-test').published])))
     const replaced = await audit(['verify', '--json'])
     expect([replaced.exitCode, codeOf(replaced.stderr)]).toEqual([10, 'LOG_KEY_MISSING'])
+  })
+
+  test('is found by the URL, the profile and the key, so another stated tenant or log name does not escape it', async () => {
+    serveEvidence(gateway, first(7))
+    expect((await audit(['verify'])).exitCode).toBe(0)
+    // The gateway rolls the log back, and states another tenant: the log has another id, without a remembered checkpoint.
+    const renamed = `requests-${'f'.repeat(12)}`
+    const origin = chainOrigin(SIGNER.published.name, 'another', renamed)
+    const { root } = checkpointOf(LOG.rows.slice(0, 3))
+    const note = testNote(origin, 3, root, SIGNER)
+    gateway.on(
+      `GET ${TRANSPARENCY}/checkpoints`,
+      json(200, { checkpoints: [{ chain: renamed, tree_size: 3, root: '', kid: '', note, created_at: '' }] }),
+    )
+    gateway.on(
+      `GET ${TRANSPARENCY}/chains`,
+      json(200, {
+        tenant_id: 'another',
+        chains: [{ chain: renamed, size: 3, head: '0'.repeat(64), checkpoint: null }],
+      }),
+    )
+    for (const verb of ['verify', 'checkpoint'] as const) {
+      gateway.on(
+        `POST ${TRANSPARENCY}/checkpoints`,
+        json(200, { checkpoints: [{ chain: renamed, tree_size: 3, root: '', kid: '', note, created_at: '' }] }),
+      )
+      const { exitCode, stderr } = await audit([verb, '--json'])
+      expect([exitCode, codeOf(stderr)]).toEqual([10, 'LOG_MISSING'])
+      expect(stderr).toContain(`shows new logs: ${renamed}`)
+    }
+    expect(await remembered()).toBe(noteOf(LOG, 7))
+  })
+
+  test('of another key must be extended too, but need not be shown: it may belong to another tenant', async () => {
+    serveEvidence(gateway, first(7))
+    expect((await audit(['verify'])).exitCode).toBe(0)
+    const other = { AIGW_API_KEY: `${KEY}2` }
+    serveEvidence(gateway, first(5))
+    const rolledBack = await audit(['verify', '--json'], other)
+    expect([rolledBack.exitCode, codeOf(rolledBack.stderr)]).toEqual([10, 'LOG_ROLLED_BACK'])
+    gateway.on(`GET ${TRANSPARENCY}/checkpoints`, json(200, { checkpoints: [] }))
+    gateway.on(`GET ${TRANSPARENCY}/chains`, json(200, { tenant_id: 'another', chains: [] }))
+    expect((await audit(['verify'], other)).exitCode).toBe(0)
+    expect((await audit(['verify'])).exitCode).toBe(10)
   })
 
   test('can be forgotten, and is not remembered with AIGW_NO_HISTORY', async () => {

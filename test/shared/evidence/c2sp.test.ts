@@ -124,6 +124,7 @@ describe('what golang.org/x/mod writes', () => {
       origin: 'log.example.com/logs/0',
       size: SIZE,
       root: go().roots[SIZE],
+      key: published,
     })
     const witness = { ...parseWitnessKey(witness_key), window: ALWAYS }
     const { text, signatures } = parseCheckpoint(note)

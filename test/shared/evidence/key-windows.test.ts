@@ -4,11 +4,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished, test } from 'vitest'
+import { verifyBundle } from '../../../src/shared/evidence/bundle.ts'
 import { ChainCheck } from '../../../src/shared/evidence/chain-check.ts'
 import { type PublishedKey, timeOf, toKeySet } from '../../../src/shared/evidence/keys.ts'
-import { type Checkpoint, verifyNote } from '../../../src/shared/evidence/note.ts'
+import { type Checkpoint, parseCheckpoint, signedNote, verifyNote } from '../../../src/shared/evidence/note.ts'
 import { verifyReceipt } from '../../../src/shared/evidence/receipt.ts'
-import { exampleReceipt, exampleSigner } from './example.ts'
+import { formatTlogProof } from '../../../src/shared/evidence/tlog-proof.ts'
+import { exampleCheckpoint, exampleProof, exampleReceipt, exampleSigner } from './example.ts'
 import { testNote, testSigner } from './signer.ts'
 import { checkpointOf, storedChain } from './stored-chain.ts'
 
@@ -38,6 +40,33 @@ test.each([
   else expect(python).toThrow('not valid')
 })
 
+test.each([
+  ['newer', '2026-01-31T13:00:00.000Z', true],
+  ['older', '2026-01-31T12:10:00.000Z', false],
+])(
+  'a bundle whose checkpoint is signed with a key that is %s than the key of its entry',
+  async (_, retiredAt, holds) => {
+    const other = testSigner('aigw-example')
+    const { text } = parseCheckpoint(exampleCheckpoint)
+    const note = signedNote(text, 'aigw-example', other.published.publicKey, other.sign(text))
+    const path = exampleProof.path.map((node) => Buffer.from(node, 'hex'))
+    const bundle = { receipt: exampleReceipt, tlog_proof: formatTlogProof({ index: 1, path, note }) }
+    const keys = [
+      { ...key, retiredAt: '2026-01-31T12:20:00.000Z' },
+      { ...other.published, retiredAt },
+    ]
+    expect(verifyBundle(bundle, { keys, nowMs: Date.now() }).ok).toBe(holds)
+    const folder = await mkdtemp(join(tmpdir(), 'aigw-windows-'))
+    onTestFinished(() => rm(folder, { recursive: true }))
+    const [bundleFile, keyFile] = [join(folder, 'bundle.json'), join(folder, 'keys.json')]
+    await writeFile(bundleFile, JSON.stringify(bundle))
+    await writeFile(keyFile, JSON.stringify(toKeySet(keys)))
+    const python = () => execFileSync('python3', ['-B', PYTHON, 'bundle', bundleFile, keyFile], { stdio: 'pipe' })
+    if (holds) python()
+    else expect(python).toThrow('older than the key of the entry')
+  },
+)
+
 const signer = testSigner('aigw-test')
 // One entry a second from 2026-01-01T00:00:00.000Z on.
 const chain = storedChain(700, 10, signer)
@@ -60,7 +89,8 @@ test('a checkpoint is invalid if its last entry is younger than the retirement o
   const note = testNote(origin, size, root, other)
   const checkpointBy = (retiredAt: string | null) => verifyNote(note, [{ ...other.published, retiredAt }])
   expect((await check([signer.published], [checkpointBy(null)])).checkpointsHeld).toBe(1)
-  expect((await check([signer.published], [checkpointBy('2026-01-01T00:10:00.000Z')])).ok).toBe(true)
+  const older = { ...signer.published, retiredAt: '2026-01-01T00:09:00.000Z' }
+  expect((await check([older], [checkpointBy('2026-01-01T00:10:00.000Z')])).ok).toBe(true)
   const { ok, firstBad } = await check([signer.published], [checkpointBy('2026-01-01T00:06:00.000Z')])
   expect([ok, firstBad?.problem]).toEqual([false, expect.stringContaining('was retired at 2026-01-01T00:06:00.000Z')])
 })

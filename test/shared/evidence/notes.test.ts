@@ -40,7 +40,10 @@ describe('a checkpoint', () => {
     const root = fc.uint8Array({ minLength: 32, maxLength: 32 }).map((bytes) => Buffer.from(bytes).toString('base64'))
     fc.assert(
       fc.property(origin, fc.maxSafeNat(), root, (origin, size, root) => {
-        expect(verifyNote(testNote(origin, size, root, signer), KEYS)).toEqual({ origin, size, root })
+        expect(verifyNote(testNote(origin, size, root, signer), KEYS)).toEqual({
+          ...{ origin, size, root },
+          key: signer.published,
+        })
       }),
       { numRuns: 100 },
     )

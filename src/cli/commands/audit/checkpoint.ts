@@ -6,7 +6,7 @@ import type { CheckpointsResponse } from '../../../shared/wire/evidence.ts'
 import { notAGateway } from '../../api/http-errors.ts'
 import type { CliContext } from '../../context.ts'
 import { EXIT, failedToWrite } from '../../errors.ts'
-import { TRANSPARENCY } from '../../evidence/gateway-source.ts'
+import { openGateway, TRANSPARENCY } from '../../evidence/gateway-source.ts'
 import { fetchKeys } from '../../evidence/key-set.ts'
 import { compareWithMemory, openMemory } from '../../evidence/remembered.ts'
 import { isPlain } from '../../output/output.ts'
@@ -47,8 +47,11 @@ async function makeCheckpoints(context: CliContext, { out, chain }: Flags): Prom
   if (!Array.isArray(checkpoints)) {
     throw notAGateway(EXIT.error, `${api.baseUrl} did not answer with checkpoints`, { requestId })
   }
-  if (memory.folder !== undefined) {
-    await compareWithMemory(context, memory, { trusted: await fetchKeys(context), current: checkpoints })
+  if (memory.gatewayFolder !== undefined) {
+    // The response contains only the new checkpoints. The list contains each log, so a missing log is noticed.
+    const { latest = [] } = await openGateway(context)
+    const current = [...latest, ...checkpoints]
+    await compareWithMemory(context, memory, { trusted: await fetchKeys(context), current })
   }
   // An empty line between two notes makes the file easier for people to read.
   const notes = checkpoints.map(({ note }) => `${note}\n`).join('')

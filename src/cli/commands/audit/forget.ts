@@ -1,7 +1,7 @@
 /** Forgets the remembered checkpoints of a gateway. */
 import { Command } from 'commander'
 import type { CliContext } from '../../context.ts'
-import { forgetCheckpoints, openMemory } from '../../evidence/remembered.ts'
+import { countRemembered, forgetCheckpoints, openMemory } from '../../evidence/remembered.ts'
 
 export function toCommand(context: CliContext): Command {
   return new Command('forget')
@@ -15,7 +15,8 @@ export function toCommand(context: CliContext): Command {
 /** Deletes the remembered checkpoints, after a confirmation. */
 async function forget(context: CliContext): Promise<void> {
   const [memory, settings] = await Promise.all([openMemory(context), context.settings()])
-  if (settings.dryRun) return context.note(`Would forget ${memory.logs.size} checkpoints of ${settings.baseUrl}.`)
-  await context.confirm(`Forget ${memory.logs.size} checkpoints of ${settings.baseUrl}?`)
+  if (settings.dryRun)
+    return context.note(`Would forget ${countRemembered(memory)} checkpoints of ${settings.baseUrl}.`)
+  await context.confirm(`Forget ${countRemembered(memory)} checkpoints of ${settings.baseUrl}?`)
   await context.note(`Forgot ${await forgetCheckpoints(memory)} checkpoints of ${settings.baseUrl}.`)
 }

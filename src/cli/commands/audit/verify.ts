@@ -1,10 +1,17 @@
 /** Verifies the log of a gateway or of an export. */
 import { Command, Option } from 'commander'
 import { lossesIn } from '../../../shared/evidence/export-statement.ts'
+import { timeOf } from '../../../shared/evidence/keys.ts'
 import type { Checkpoint } from '../../../shared/evidence/note.ts'
 import type { CliContext } from '../../context.ts'
 import { CliError, EXIT } from '../../errors.ts'
-import { type CheckedChain, type CheckpointNote, checkpointsOf, type EvidenceSource } from '../../evidence/chains.ts'
+import {
+  type CheckedChain,
+  type CheckpointNote,
+  checkpointsOf,
+  type EvidenceSource,
+  type SignedRow,
+} from '../../evidence/chains.ts'
 import { openExport, readGivenKeys } from '../../evidence/export-reader.ts'
 import { openGateway } from '../../evidence/gateway-source.ts'
 import { getTrustedKeys, KEYS_OPTION, noteTrust, OWN_KEYS, type TrustedKeys } from '../../evidence/key-set.ts'
@@ -72,12 +79,12 @@ async function verifyGateway(context: CliContext, { keys: keyFile, ...flags }: F
   const trusted = await getTrustedKeys(context, keyFile)
   await noteTrust(context, trusted)
   const { tenantId, latest: current = [] } = source
-  await compareWithMemory(context, memory, { trusted, current, tenantId })
+  await compareWithMemory(context, memory, { trusted, current })
   const outside = await readCheckpointFiles(context, flags.checkpoint, trusted)
   assertKnown(source, outside, flags)
-  const witnessing = policy && new Witnessing(policy, trusted.keys)
-  const checked = await checkEvidence(context, source, { trusted, outside, ...onCheckpointOf(witnessing) })
-  await noteWitnessing(context, source, witnessing)
+  const witnessing = policy && new Witnessing({ policy, keys: trusted.keys, tenantId, readAtMs: Date.now() })
+  const checked = await checkEvidence(context, source, { trusted, outside, ...witnessedBy(witnessing) })
+  await noteWitnessing(context, { source, checked, witnessing })
   return { checked, from: trusted.from }
 }
 
@@ -87,28 +94,38 @@ async function verifyFolder(
   { keys: keyFile, ...flags }: Flags,
 ): Promise<Verified> {
   const policy = await readPolicy(flags.policy)
-  const { statement, source, trusted, onRow, assertEnd } = await openExport(folder, await readGivenKeys(keyFile))
+  const { source, statement, trusted, onRow, assertEnd } = await openExport(folder, await readGivenKeys(keyFile))
   await noteTrust(context, trusted)
   const outside = await readCheckpointFiles(context, flags.checkpoint, trusted)
   assertKnown(source, outside, flags)
-  const witnessing = policy && new Witnessing(policy, trusted.keys)
-  const checked = await checkEvidence(context, source, { trusted, outside, onRow, ...onCheckpointOf(witnessing) })
+  const { tenantId } = source
+  const readAtMs = timeOf(statement.signed_at)
+  const witnessing = policy && new Witnessing({ policy, keys: trusted.keys, tenantId, readAtMs })
+  const checked = await checkEvidence(context, source, { trusted, outside, ...witnessedBy(witnessing, onRow) })
   if (checked.every(({ ok }) => ok)) await assertEnd(checked)
   for (const loss of lossesIn(statement)) await context.note(`note: ${loss}`)
-  await noteWitnessing(context, source, witnessing)
+  await noteWitnessing(context, { source, checked, witnessing })
   return { checked, from: trusted.from }
 }
 
-const onCheckpointOf = (witnessing: Witnessing | undefined) =>
-  witnessing && { onCheckpoint: (checkpoint: CheckpointNote) => witnessing.add(checkpoint) }
+const witnessedBy = (witnessing: Witnessing | undefined, onRow?: (seen: SignedRow) => void) => ({
+  onCheckpoint: (checkpoint: CheckpointNote) => witnessing?.add(checkpoint),
+  onRow(seen: SignedRow) {
+    onRow?.(seen)
+    witnessing?.addRow(seen.row)
+  },
+})
 
-/** Throws an error with exit code 10 if a chain lacks the cosignatures that the policy demands. */
+/** Throws an error with exit code 10 if a valid log lacks the cosignatures that the policy demands. */
 async function noteWitnessing(
   context: CliContext,
-  { heads }: EvidenceSource,
-  witnessing: Witnessing | undefined,
+  {
+    source: { heads },
+    checked,
+    witnessing,
+  }: { source: EvidenceSource; checked: readonly CheckedChain[]; witnessing: Witnessing | undefined },
 ): Promise<void> {
-  if (witnessing === undefined) return
+  if (witnessing === undefined || !checked.every(({ ok }) => ok)) return
   witnessing.assertCosigned(heads)
   await context.note(`note: ${witnessing.coverage(heads)}`)
 }

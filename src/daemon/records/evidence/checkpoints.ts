@@ -49,7 +49,7 @@ export type CheckpointDeps = {
   db: Db
   clock: Clock
   log: { error(details: object, message: string): void }
-  keys: Pick<SigningKeys, 'current' | 'published'>
+  keys: Pick<SigningKeys, 'currentIn' | 'published'>
   losses: Pick<Losses, 'report'>
   publisher: CheckpointPublisher
 }
@@ -122,7 +122,8 @@ export function createCheckpoints({ db, clock, log, keys, losses, publisher }: C
       return last
     }
     const { root, nodes, tree } = await growTree(db, measured, lastRoot, own?.tree)
-    const signer = await keys.current()
+    // Read after the entries: a key that is older than the key of an entry must not sign the checkpoint.
+    const signer = await keys.currentIn(db)
     const origin = chainOrigin(signer.name, tenant_id, chain)
     const text = checkpointText({ origin, size, root: root.toString('base64') })
     const checkpoint: EvidenceCheckpointRow = {

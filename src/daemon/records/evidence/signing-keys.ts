@@ -2,7 +2,7 @@ import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject,
 import { sql } from 'kysely'
 import { commitText } from '../../../shared/evidence/commit.ts'
 import { CHANGES_CHAIN } from '../../../shared/evidence/entry.ts'
-import { keyIdOf, type PublishedKey } from '../../../shared/evidence/keys.ts'
+import { KEY_WINDOW_SLACK_MS, keyIdOf, type PublishedKey } from '../../../shared/evidence/keys.ts'
 import { EVIDENCE_KEY_CACHE_MS } from '../../../shared/spec-limits.ts'
 import { type Clock, isoTime } from '../../../shared/time.ts'
 import type { Db } from '../../platform/db/db.ts'
@@ -18,6 +18,8 @@ export type Signer = {
   name: string
   /** 32 bytes */
   publicKey: Buffer
+  /** Milliseconds since 1970. */
+  createdAtMs: number
   /** Returns the Ed25519 signature (64 bytes) of the text in UTF-8. */
   sign(text: string): Buffer
 }
@@ -30,7 +32,10 @@ export type SigningKeys = {
    * @throws errors of the store
    */
   current(): Signer | Promise<Signer>
-  /** Like `current`, but inside a transaction: if a query is needed, `tx` runs it. */
+  /**
+   * Like `current`, but inside a transaction: if a query is needed, `tx` runs it. With PostgreSQL, the key is always read
+   * from the store. Chains that several daemons write need this: verifiers reject an older key after a newer one.
+   */
   currentIn(tx: Db): Signer | Promise<Signer>
   /** Returns all keys, current and retired, newest first. */
   published(): Promise<PublishedKey[]>
@@ -58,19 +63,54 @@ export async function openSigningKeys(
 
   // With SQLite, no other process can rotate the keys, so the cache never expires.
   const isFresh = (loadedAtMs: number) => !isShared || clock.monotonic() - loadedAtMs < EVIDENCE_KEY_CACHE_MS
-  const freshSigner = () => (known !== undefined && isFresh(known.loadedAtMs) ? known.signer : undefined)
+  const freshSigner = () =>
+    known !== undefined && isFresh(known.loadedAtMs) && !isFromFuture(known.signer) ? known.signer : undefined
 
+  /**
+   * Whether verifiers would reject signatures of now, because the key was created later. This is the case after the
+   * clock ran ahead when the key was created, or if it is behind now.
+   */
+  const isFromFuture = ({ createdAtMs }: Signer): boolean => clock.now() < createdAtMs - KEY_WINDOW_SLACK_MS
+
+  /** Reads the current key. Replaces a key from the future in a transaction. */
   async function load(from: Db): Promise<Signer> {
     const row = await findCurrent(from)
     if (row === undefined) throw new Error('the store has no active signing key for evidence')
-    return toSigner(masterKey, row)
+    const signer = toSigner(masterKey, row)
+    if (!isFromFuture(signer)) return signer
+    return from.isTransaction ? replace(from) : from.transaction().execute(replace)
+  }
+
+  async function replace(tx: Db): Promise<Signer> {
+    await lockKeys(tx)
+    const row = await findCurrent(tx)
+    const signer = row && toSigner(masterKey, row)
+    // Another daemon may have replaced the key in the meantime.
+    if (signer && !isFromFuture(signer)) return signer
+    const made = await rotate(tx)
+    log?.error(
+      { retired: row?.kid, created_at: row?.created_at, kid: made.kid },
+      'the clock is before the creation of the signing key, so a new key signs: check the clock',
+    )
+    return toSigner(masterKey, made)
+  }
+
+  async function rotate(tx: Db): Promise<EvidenceKeyRow> {
+    const former = await findCurrent(tx)
+    await tx
+      .updateTable('evidence_keys')
+      .set({ retired_at: await endOfUse(tx, isoTime(clock.now())), sealed_private_key: null })
+      .where('retired_at', 'is', null)
+      .execute()
+    return insertKey(tx, name ?? former?.name ?? `aigw-${randomBytes(6).toString('hex')}`)
   }
 
   async function loadAndKeep(): Promise<Signer> {
     const loadedAtMs = clock.monotonic()
     const signer = await load(db)
-    known = { signer, loadedAtMs }
-    return signer
+    // A slower query may return an older key than one that started later.
+    if (known === undefined || known.loadedAtMs <= loadedAtMs) known = { signer, loadedAtMs }
+    return known.signer
   }
 
   async function insertKey(tx: Db, keyName: string): Promise<EvidenceKeyRow> {
@@ -82,9 +122,10 @@ export async function openSigningKeys(
   await db.transaction().execute(async (tx) => {
     await lockKeys(tx)
     const isFirst = await isUnsigned(tx)
-    const row = (await findCurrent(tx)) ?? (await insertKey(tx, name ?? `aigw-${randomBytes(6).toString('hex')}`))
+    const hasCurrent = (await findCurrent(tx)) !== undefined
+    if (!hasCurrent) await insertKey(tx, name ?? `aigw-${randomBytes(6).toString('hex')}`)
     // Decrypt the key now, so that a wrong master key is detected at start, not at the first request.
-    const signer = toSigner(masterKey, row)
+    const signer = await load(tx)
     if (isFirst) await signUnsigned(tx, signer, clock)
     await tx.deleteFrom('evidence_unsigned').execute()
   })
@@ -95,17 +136,11 @@ export async function openSigningKeys(
   return {
     current: () => freshSigner() ?? loadAndKeep(),
     // The result is not cached: if the transaction has created the key, a rollback would remove it again.
-    currentIn: (tx) => freshSigner() ?? load(tx),
+    currentIn: (tx) => (isShared ? load(tx) : (freshSigner() ?? load(tx))),
     published: () => publishedKeys(db),
     async rotate(tx) {
       await lockKeys(tx)
-      const former = await findCurrent(tx)
-      await tx
-        .updateTable('evidence_keys')
-        .set({ retired_at: await endOfUse(tx, isoTime(clock.now())), sealed_private_key: null })
-        .where('retired_at', 'is', null)
-        .execute()
-      return toPublished(await insertKey(tx, name ?? former?.name ?? `aigw-${randomBytes(6).toString('hex')}`))
+      return toPublished(await rotate(tx))
     },
     forget() {
       known = undefined
@@ -114,17 +149,28 @@ export async function openSigningKeys(
 }
 
 /**
- * Returns the end of the validity window of the current key: now, or the time of its last signature if the clock ran
- * ahead then. Otherwise verifiers would reject genuine entries.
+ * Returns the end of the validity window of the current key: now, or a later time if the clock ran ahead before. The
+ * window contains all signatures of the key, and its end is after that of every older key: verifiers sort the keys by it.
  */
 async function endOfUse(tx: Db, now: string): Promise<string> {
-  const last = await tx
+  const commit = await tx
     .selectFrom('evidence_commits')
     .select('created_at')
     .orderBy('id', 'desc')
     .limit(1)
     .executeTakeFirst()
-  return last !== undefined && last.created_at > now ? last.created_at : now
+  const checkpoint = await tx
+    .selectFrom('evidence_checkpoints')
+    .select('created_at')
+    .orderBy('created_at', 'desc')
+    .limit(1)
+    .executeTakeFirst()
+  const keys = await tx.selectFrom('evidence_keys').select(['created_at', 'retired_at']).execute()
+  const times = keys.map(({ created_at }) => created_at)
+  for (const { retired_at } of keys) if (retired_at !== null) times.push(isoTime(Date.parse(retired_at) + 1))
+  for (const row of [commit, checkpoint]) if (row) times.push(row.created_at)
+  // All times have the same notation, so they sort as texts.
+  return times.reduce((latest, time) => (time > latest ? time : latest), now)
 }
 
 /** Returns all keys of the store, current and retired, newest first. */
@@ -214,13 +260,17 @@ function newKey(masterKey: MasterKey, name: string, createdAt: string): Evidence
   }
 }
 
-function toSigner(masterKey: MasterKey, { kid, name, public_key, sealed_private_key }: EvidenceKeyRow): Signer {
+function toSigner(
+  masterKey: MasterKey,
+  { kid, name, public_key, sealed_private_key, created_at }: EvidenceKeyRow,
+): Signer {
   const secret = openSecret(masterKey, locationOf(kid), sealed_private_key ?? '')
   const privateKey = createPrivateKey({ key: Buffer.from(secret, 'base64'), format: 'der', type: 'pkcs8' })
   return {
     kid,
     name,
     publicKey: Buffer.from(public_key, 'base64'),
+    createdAtMs: Date.parse(created_at),
     sign: (text) => sign(null, Buffer.from(text), privateKey),
   }
 }

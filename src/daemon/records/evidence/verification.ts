@@ -37,7 +37,7 @@ export async function verifyTenant(
 }
 
 type KeyRing = {
-  /** The list grows when newer keys are read. */
+  /** The contents change when newer keys are read. */
   keys: readonly PublishedKey[]
   /** Reads the published keys again if one of these key ids is unknown. */
   require(kids: readonly string[]): Promise<void>
@@ -52,7 +52,11 @@ function createKeyRing(
   return {
     keys,
     async require(kids) {
-      if (newerKeys && !kids.every(has)) keys.push(...(await newerKeys()).filter(({ kid }) => !has(kid)))
+      if (!newerKeys || kids.every(has)) return
+      // Known keys are replaced too, because they may have been retired in the meantime.
+      const newer = await newerKeys()
+      const others = keys.filter(({ kid }) => !newer.some((key) => key.kid === kid))
+      keys.splice(0, keys.length, ...newer, ...others)
     },
   }
 }

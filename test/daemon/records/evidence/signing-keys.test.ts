@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createMasterKey, SealBrokenError } from '../../../../src/daemon/platform/secrets/seal.ts'
 import { openSigningKeys, type SigningKeys } from '../../../../src/daemon/records/evidence/signing-keys.ts'
-import { isSignedBy } from '../../../../src/shared/evidence/keys.ts'
+import { isSignedBy, KEY_WINDOW_SLACK_MS } from '../../../../src/shared/evidence/keys.ts'
 import { EVIDENCE_KEY_CACHE_MS } from '../../../../src/shared/spec-limits.ts'
 import { systemClock } from '../../../../src/shared/time.ts'
 import { describeEachEngine, postgresEngine, storeForEach } from '../../../engines.ts'
@@ -87,6 +87,34 @@ describeEachEngine('the keys that sign evidence', (engine) => {
     expect(logged).toEqual([{ unsigned: 1 }, { unsigned: 1 }])
   })
 
+  test('are replaced while the clock is before their creation, so that no signature is outside of its window', async () => {
+    const tenantId = await newTenant(store.db)
+    const fake = createFakeClock()
+    let aheadMs = 0
+    const clock = { ...fake, now: () => fake.now() + aheadMs }
+    const { ledger, keys, verify } = await openChainRig(store.db, { clock })
+    const write = (id: string) => ledger.commit({ evidence: [{ ...draftOf(tenantId, id), createdAtMs: clock.now() }] })
+    await write('before')
+    aheadMs = 3_600_000
+    const ahead = await rotate(keys)
+    await write('ahead')
+    // The clock was corrected.
+    aheadMs = 0
+    await write('corrected')
+    const fresh = await keys.current()
+    expect(fresh.kid).not.toBe(ahead.kid)
+    await write('later')
+    expect((await keys.current()).kid).toBe(fresh.kid)
+    expect(await verify(tenantId)).toMatchObject([{ ok: true, size: 4 }])
+    // A further rotation, still before the end of the replaced key: the order of the keys stays clear.
+    await rotate(keys)
+    await write('last')
+    expect(await verify(tenantId)).toMatchObject([{ ok: true, size: 5 }])
+    const ends = (await keys.published()).map(({ retiredAt }) => retiredAt)
+    expect(new Set(ends).size).toBe(4)
+    await ledger.close()
+  })
+
   test('are not adopted from a rotation that was rolled back', async () => {
     const keys = await open()
     const before = (await keys.current()).kid
@@ -110,7 +138,8 @@ test('a new key is used within two seconds also when the clock was set back', as
   const [one, two] = [await open(), await open()]
   await two.current()
   const made = await db.transaction().execute((tx) => one.rotate(tx))
-  setMs = -3_600_000
+  // Within the tolerance of verifiers. A key from the future would be replaced.
+  setMs = -KEY_WINDOW_SLACK_MS
   fake.advance(EVIDENCE_KEY_CACHE_MS)
   expect((await two.current()).kid).toBe(made.kid)
   await close()
@@ -128,6 +157,8 @@ test('a new key is used by other daemons of one PostgreSQL within two seconds', 
   expect((await one.current()).kid).toBe(made.kid)
   clock.advance(EVIDENCE_KEY_CACHE_MS - 1)
   expect((await two.current()).kid).toBe(before)
+  // Several daemons append changes to one chain and sign its checkpoints. There, an older key must not follow a newer one.
+  expect((await two.currentIn(db)).kid).toBe(made.kid)
   clock.advance(1)
   expect((await two.current()).kid).toBe(made.kid)
   await close()
