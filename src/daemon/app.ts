@@ -103,7 +103,7 @@ export async function startApp(
     const records = open(await openRecords(config, { db, masterKey, clock, log, metrics, resolve: names.ofOperator }))
     const { ledger, signingKeys, receipts, announceEvents: onEvents } = records
     const metering = open(openMetering(config, { db, ledger, clock, log, onEvents }))
-    const { limiter, billing, prices, requireFreeLicense } = metering
+    const { limiter, billing, budgets, prices, requireFreeLicense } = metering
     const identity = await openIdentity(config, {
       db,
       clock,
@@ -132,11 +132,13 @@ export async function startApp(
       readText,
       ledger,
       billing,
+      budgets,
       prices,
       isAccepted,
       receipts,
       limiter,
       masterKey,
+      announceEvents: onEvents,
       clock,
       log,
     }
@@ -154,7 +156,8 @@ export async function startApp(
       }),
       ...metricsRoutes({ metrics }),
       ...records.routes({ ...access, findUserNames, rotation }),
-      ...[metering, identity, safety, webhooks, knowledge, gateway].flatMap((room) => room.routes),
+      ...metering.routes(access),
+      ...[identity, safety, webhooks, knowledge, gateway].flatMap((room) => room.routes),
     ]
     const bodies = new BodyMemory(config.limits?.bodyMemoryBytes ?? defaultBodyMemory())
     const { listen } = config

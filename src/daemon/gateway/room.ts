@@ -4,7 +4,7 @@ import type { Clock } from '../../shared/time.ts'
 import type { PointAllowances } from '../metering/config.ts'
 import type { RateLimiter } from '../metering/rate-limits/rate-limiter.ts'
 import type { PriceList } from '../metering/usage/prices.ts'
-import { createBreaker } from '../models/breaker.ts'
+import { createBreaker, type OutageReports } from '../models/breaker.ts'
 import type { ModelName } from '../models/config.ts'
 import { createCoolDowns } from '../models/cool-down.ts'
 import { type CredentialConfig, secretsOf } from '../models/credentials.ts'
@@ -34,6 +34,7 @@ import { discoveryRoutes } from './discovery/routes.ts'
 import { createCallerGate } from './governed/caller-gate.ts'
 import type { GovernedDeps } from './governed/deps.ts'
 import { createIdempotency, purgeExpired, STORED_REPLAY_COLUMN } from './governed/idempotency.ts'
+import { createOutages } from './governed/outages.ts'
 import { createMessageCleaner } from './governed/provider-message.ts'
 import { completionsRoutes } from './surfaces/completions/routes.ts'
 import { geminiRoutes } from './surfaces/gemini/routes.ts'
@@ -84,12 +85,15 @@ export function openGateway(
   > & {
     limiter: RateLimiter
     masterKey: MasterKey
+    /** Called after events were stored without the ledger. */
+    announceEvents(): void
     prices: PriceList
     /** The dependencies that every administrative change needs. */
     access: ChangeDeps
   },
 ): GatewayRoom {
   const { db, clock, log, policies, limiter, masterKey, prices, access } = deps
+  const outages = createOutages({ db, clock, log, announceEvents: deps.announceEvents })
   const names = createModelNames(config, deps.providers, prices.hasOwnPrice)
   const catalogue = createCatalogue(config.providers, { names, policies, prices, limits })
   const responseStore = createResponseStore({ db, clock, masterKey })
@@ -103,7 +107,7 @@ export function openGateway(
     limits,
     cache,
     cleanMessage: createMessageCleaner(secretsOf(config)),
-    ...createLoadAndFailover(concurrency, failover?.sameModelRetries ?? SAME_MODEL_RETRIES.default, clock),
+    ...createLoadAndFailover(concurrency, failover?.sameModelRetries ?? SAME_MODEL_RETRIES.default, clock, outages),
   }
   return {
     routes: [
@@ -124,10 +128,14 @@ export function openGateway(
       { name: 'purge-idempotency', cron: '*/10 * * * *', run: () => purgeExpired({ db, clock }) },
       // Stored answers also expire after storing was turned off.
       { name: 'purge-responses', cron: '15 * * * *', run: () => responseStore.purge() },
+      { name: 'read-outages', cron: '* * * * *', run: () => outages.refresh() },
       { name: 'purge-cache', cron: '*/5 * * * *', run: () => purgeCache({ db, clock }) },
     ],
     modelRequestsPerTenant: acceptedPerTenant(concurrency),
-    close: async () => idempotency.close(),
+    async close() {
+      idempotency.close()
+      await outages.close()
+    },
   }
 }
 
@@ -136,12 +144,13 @@ function createLoadAndFailover(
   { perTenant, perKey, perProvider, waitingPerKey }: ConcurrencyLimits,
   sameModelRetries: number,
   clock: Clock,
+  outages: OutageReports,
 ): Pick<GovernedDeps, 'callerGate' | 'failover'> {
   const waits = { waitingPerQueue: waitingPerKey, waitMs: TURN_WAIT_MS }
   return {
     callerGate: createCallerGate({ perTenant, perKey }, waits, clock),
     failover: {
-      breaker: createBreaker({ clock }),
+      breaker: createBreaker({ clock, outages }),
       coolDowns: createCoolDowns({ clock }),
       providerGates: createGates({ ...waits, slots: perProvider }, clock, `this provider may run ${perProvider}`),
       sameModelRetries,

@@ -9,7 +9,10 @@ import { deleteExpiredReservations } from '../platform/db/spend-counters.ts'
 import type { Route } from '../platform/http/route.ts'
 import type { Job } from '../platform/jobs/schedule.ts'
 import type { Log } from '../platform/log.ts'
+import type { ChangeDeps } from '../records/audit/change.ts'
 import type { Ledger } from '../records/ledger/ledger.ts'
+import { type AppliedBudgets, createAppliedBudgets } from './budgets/applied-budgets.ts'
+import { budgetRoutes } from './budgets/routes.ts'
 import type { LicensePools, PointAllowances } from './config.ts'
 import { requireFreeLicense } from './licenses/pool.ts'
 import { licenseRoutes } from './licenses/routes.ts'
@@ -18,14 +21,17 @@ import { purgeCounters } from './rate-limits/purge.ts'
 import type { RateLimiter } from './rate-limits/rate-limiter.ts'
 import { type Billing, createBilling } from './usage/billing.ts'
 import { createPriceList, type PriceList } from './usage/prices.ts'
+import { createThresholds } from './usage/thresholds.ts'
 
 export type MeteringRoom = {
   limiter: RateLimiter
   billing: Billing
+  /** The budgets of groups, tags and tenants. */
+  budgets: AppliedBudgets
   prices: PriceList
   /** See `requireFreeLicense` of licenses/pool.ts. */
   requireFreeLicense(tx: Db, tenantId: string, license: License): Promise<void>
-  routes: Route[]
+  routes(access: ChangeDeps): Route[]
   jobs: Job[]
   close(): Promise<void>
 }
@@ -41,8 +47,13 @@ export function openMetering(
 ): MeteringRoom {
   const { db, clock, log } = deps
   const prices = createPriceList(config.providers)
-  const billing = createBilling({ ...config, prices }, { db, clock, log })
-  const jobs = [{ name: 'purge-counters', cron: '50 3 * * *', run: () => purgeCounters({ db, clock }) }]
+  const budgets = createAppliedBudgets({ db, clock })
+  const thresholds = createThresholds({ db, clock, log, announceEvents: deps.onEvents })
+  const billing = createBilling({ ...config, prices }, { db, clock, log, onSpent: thresholds.spent })
+  const jobs = [
+    { name: 'purge-counters', cron: '50 3 * * *', run: () => purgeCounters({ db, clock }) },
+    { name: 'check-budgets', cron: '5 * * * *', run: thresholds.run },
+  ]
   // If a daemon is killed, its reservations remain in the shared store. This job deletes expired reservations.
   const purgeReservations = () => deleteExpiredReservations(db)
   if (engineOf(db).name === 'postgres')
@@ -50,10 +61,17 @@ export function openMetering(
   return {
     limiter: createRateLimiter(deps),
     billing,
+    budgets,
     prices,
     requireFreeLicense: (tx, tenantId, license) => requireFreeLicense(tx, tenantId, license, config.licenses),
-    routes: licenseRoutes({ db, licenses: config.licenses }),
+    routes: (access) => [
+      ...licenseRoutes({ db, licenses: config.licenses }),
+      ...budgetRoutes({ ...access, forget: budgets.forget }),
+    ],
     jobs,
-    close: async () => billing.close(),
+    async close() {
+      billing.close()
+      await thresholds.close()
+    },
   }
 }

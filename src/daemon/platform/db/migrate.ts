@@ -29,6 +29,7 @@ import { evidenceLosses } from './migrations/0027-evidence-losses.ts'
 import { evidenceCosignatures } from './migrations/0028-evidence-cosignatures.ts'
 import { rights } from './migrations/0029-rights.ts'
 import { masterKeyRotation } from './migrations/0030-master-key-rotation.ts'
+import { reports } from './migrations/0034-reports.ts'
 import { fixSqliteStatistics } from './sqlite-statistics.ts'
 
 const STEPS: Record<string, MigrationStep | MigrationWithData> = {
@@ -59,6 +60,7 @@ const STEPS: Record<string, MigrationStep | MigrationWithData> = {
   '0028-evidence-cosignatures': evidenceCosignatures,
   '0029-rights': rights,
   '0030-master-key-rotation': masterKeyRotation,
+  '0034-reports': reports,
 }
 
 const DIALECTS: Record<MigrationDialect['engine'], MigrationDialect> = {

@@ -28,6 +28,7 @@ export type Activity = {
     | 'guard_rule_management'
     | 'evidence_management'
     | 'cache_management'
+    | 'budget_management'
     | 'api_access'
   /** `create`, `update`, `delete`, `revoke` … */
   operation: string
@@ -48,6 +49,7 @@ export type Activity = {
     | 'signing_key'
     | 'master_key'
     | 'answer_cache'
+    | 'budget'
   resourceId: string
   /** The text after "External API: ", such as `created group "ops"`. This text contains names but never secrets. */
   description: string
