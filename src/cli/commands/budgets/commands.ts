@@ -20,7 +20,7 @@ export const commands = {
       field('tenant', '--tenant <tenant>', `of this tenant: ${TENANTS.argument}; needs the operator key`, {
         resolve: idOf(TENANTS),
       }),
-      { ...limit, ask: 'Dollars a month:' },
+      limit,
     ],
     help: 'Example:\n  aigw budgets create --group support --limit 250',
     key: 'subject',
@@ -39,6 +39,7 @@ export const commands = {
 function toRequest({ dollarLimit, ...input }: Fields): Fields {
   const [scope, another] = SCOPES.filter((name) => input[name] !== undefined)
   if (scope === undefined || another !== undefined) throw usageError('give one of --group, --tag and --tenant')
+  if (dollarLimit === undefined) throw usageError('give --limit, the dollars a month')
   return { scope, subject: input[scope], dollarLimit }
 }
 

@@ -94,7 +94,7 @@ export function budgetRoutes(deps: ChangeDeps & { forget(tenantId: string): void
         }
         const budget = await change(deps, context, async ({ tx, caller, record }) => {
           requireMayChange(caller, row)
-          if (!(await hasSubject(tx, row))) throw invalidField('subject', `No ${scope} has this id.`, subject)
+          if (!(await hasSubject(tx, row))) throw invalidField('subject', `No ${scope} has this id.`)
           await insertBudget(tx, row)
           await startCounter(tx, row, month())
           await record({ ...activityOn(row, 'create'), metadata: { scope, subject, dollarLimit } })
