@@ -1,12 +1,13 @@
 // Measures the CPU of a request under each policy with texts that never repeat, so that no cache of scanned texts helps:
 // 1.8 KB of prompt and 0.6 KB of answer. One gateway per policy; all of them are measured at the same time, so that other
-// programs of the machine affect them alike.
+// programs of the machine affect them alike. Then each gateway answers requests one at a time, for the time that a user
+// waits for the guards, and for their memory.
 // Run: npm run bench -- fresh
 import http from 'node:http'
 import path from 'node:path'
 import { BenchError, buildProject } from './build.mjs'
 import { spawnDaemon } from './candidates.mjs'
-import { CPU, describeMachine, processCpuUs } from './machine.mjs'
+import { CPU, describeMachine, processCpuUs, processMemoryMib } from './machine.mjs'
 import { createProse } from './prose.mjs'
 import { withSession } from './session.mjs'
 import { figure, machineLine, median, table } from './tables.mjs'
@@ -17,8 +18,8 @@ const BASE = 'internal'
 const PROMPT_CHARS = 1_800
 const ANSWER_CHARS = 600
 const CONNECTIONS = 8
-const FULL = { rounds: 8, requests: 400, warmUpRounds: 4 }
-const QUICK = { rounds: 4, requests: 200, warmUpRounds: 3 }
+const FULL = { rounds: 8, requests: 400, warmUpRounds: 4, alone: 1_000 }
+const QUICK = { rounds: 4, requests: 200, warmUpRounds: 3, alone: 400 }
 /** A guard that rejects texts does less work, so the figures would be wrong. */
 const MOST_REJECTED = 0.02
 
@@ -67,6 +68,26 @@ async function sendAll(target, prose, count) {
   return rejected
 }
 
+/**
+ * Sends `count` requests with new texts to each target, one at a time and in turns, so that slow moments of the machine
+ * affect all alike. Resolves to the times of each policy in milliseconds, in ascending order.
+ */
+async function waitEach(targets, prose, count) {
+  const times = new Map(targets.map(({ policy }) => [policy, []]))
+  for (let at = 0; at < count; at++) {
+    for (const target of targets) {
+      const messages = [{ role: 'user', content: prose(PROMPT_CHARS) }]
+      const beganAt = performance.now()
+      await post(target, { model: 'mock/mock-model', messages, max_tokens: 256 })
+      times.get(target.policy).push(performance.now() - beganAt)
+    }
+  }
+  for (const list of times.values()) list.sort((one, other) => one - other)
+  return times
+}
+
+const quantile = (sorted, share) => sorted[Math.floor(share * (sorted.length - 1))]
+
 /** Starts a gateway whose active policy is `policy`. */
 async function startUnder(policy, { session, mockUrl, agent }) {
   const dir = path.join(session.dir, policy)
@@ -84,6 +105,7 @@ export async function benchFresh({ rounds, quick, noBuild, dataDir }) {
   const plan = { ...(quick ? QUICK : FULL), ...(rounds && { rounds }) }
   const machine = describeMachine(dataDir)
   const runs = []
+  const alone = []
   await withSession({ dataDir }, async (session) => {
     const prose = createProse()
     const upstream = await startUpstream(prose)
@@ -107,6 +129,11 @@ export async function benchFresh({ rounds, quick, noBuild, dataDir }) {
           runs.push({ round, ...run })
         }
       }
+      const times = await waitEach(targets, prose, plan.alone)
+      for (const { policy, pid } of targets) {
+        const sorted = times.get(policy)
+        alone.push({ policy, p50: quantile(sorted, 0.5), p99: quantile(sorted, 0.99), memory: processMemoryMib(pid) })
+      }
     } finally {
       agent.destroy()
       upstream.server.close()
@@ -128,5 +155,10 @@ export async function benchFresh({ rounds, quick, noBuild, dataDir }) {
   })
   const headings = ['policy', 'CPU µs per request', 'least', 'most', `× ${BASE}`, 'rejected']
   console.log(`${machineLine(machine)}\n\n${table(headings, rows)}`)
-  return { machine, plan, runs }
+  const aloneHeadings = ['policy', 'alone p50 ms', 'p99 ms', 'memory MiB', 'peak']
+  const aloneRows = alone.map(({ policy, p50, p99, memory }) => {
+    return [policy, figure(p50), figure(p99), figure(memory.now), figure(memory.peak)]
+  })
+  console.log(`\n${table(aloneHeadings, aloneRows)}`)
+  return { machine, plan, runs, alone }
 }

@@ -359,7 +359,8 @@ function splitWords(run: string): string {
   return words.join(' ')
 }
 
-const HUMPED = /(?<![\p{L}\p{N}])\p{L}[\p{L}\p{M}\p{N}]*\p{Ll}\p{M}*\p{Lu}[\p{L}\p{M}\p{N}]*/gu
+const WORD = /(?<![\p{L}\p{N}])\p{L}[\p{L}\p{M}\p{N}]*/gu
+const RISE = /\p{Ll}\p{M}*\p{Lu}/u
 const HUMP = /(?=\p{Lu})|(?<=[\p{L}\p{M}])(?=\p{N})|(?<=\p{N})(?=\p{L})/u
 const LEAST_HUMPS = 4
 const LEAST_KNOWN_HUMPS = 3
@@ -372,9 +373,11 @@ const CAMEL_SHARE = 0.6
  */
 function fromCamel(text: string): string {
   const read = text.slice(0, ENCODED_CHARS)
+  if (!RISE.test(read)) return ''
   const found: string[] = []
   let chars = 0
-  const clear = read.replace(HUMPED, (run) => {
+  const clear = read.replace(WORD, (run) => {
+    if (!RISE.test(run)) return run
     const words = run.split(HUMP).map((word) => word.toLowerCase())
     if (words.length < LEAST_HUMPS) return run
     chars += run.length
