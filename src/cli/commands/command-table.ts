@@ -8,7 +8,10 @@ export type Entry = {
   summary: string
   /** The selected profile need not exist, because the command manages saved profiles. */
   managesProfiles?: true
-} & ({ load(): Promise<CommandFactory> } | { verbs: Entry[]; /** The verb that runs if none is given. */ usual?: string })
+} & (
+  | { load(): Promise<CommandFactory> }
+  | { verbs: Entry[] /** The verb that runs if none is given. */; usual?: string }
+)
 
 type Group = { title: string; entries: Entry[] }
 
@@ -318,7 +321,12 @@ export const COMMAND_GROUPS: Group[] = [
     title: 'Observe:',
     entries: [
       noun('logs', 'Requests and changes, and who made them: list, tail, show', logs),
-      { name: 'usage', summary: 'The use and the limits of this key, and reports of cost', verbs: usage, usual: 'show' },
+      {
+        name: 'usage',
+        summary: 'The use and the limits of this key, and reports of cost',
+        verbs: usage,
+        usual: 'show',
+      },
       noun('budgets', 'Monthly budgets of groups, tags and tenants: list, create …', budgets),
       { name: 'cache', summary: 'Stored answers of the tenant: show, clear', verbs: cache },
     ],

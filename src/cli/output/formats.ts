@@ -113,7 +113,8 @@ function unknownField(path: string, names: string[]): Error {
 
 /** Returns the path of the id in each row. Throws a usage error if the resource has no ids. */
 export function getIdPath({ idPath }: View): string {
-  if (idPath === undefined) throw usageError('this output has no ids', ['Use another format: -o table, json, tsv or csv.'])
+  if (idPath === undefined)
+    throw usageError('this output has no ids', ['Use another format: -o table, json, tsv or csv.'])
   return idPath
 }
 

@@ -12,7 +12,10 @@ export const Budget = z
     id: z.string(),
     scope: z.enum(BUDGET_SCOPES),
     subject: z.string().meta({ description: 'The id of the group or of the tenant, or the tag' }),
-    subjectName: z.string().nullable().meta({ description: 'The name of the group or tenant, or the tag; null if it was deleted' }),
+    subjectName: z
+      .string()
+      .nullable()
+      .meta({ description: 'The name of the group or tenant, or the tag; null if it was deleted' }),
     dollarLimit: z.number(),
     period: z.string().meta({ description: 'The current month in UTC', example: '2026-01' }),
     currentSpend: z.number().meta({ description: 'Dollars spent this month' }),

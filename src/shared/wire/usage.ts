@@ -92,7 +92,9 @@ export const CostReportQuery = z.object({
     .default('day')
     .transform((text) => [...new Set(text.split(','))])
     .pipe(
-      z.array(z.enum(REPORT_GROUPS, { error: `by must be a list of ${REPORT_GROUPS.join(', ')}, separated by commas` })),
+      z.array(
+        z.enum(REPORT_GROUPS, { error: `by must be a list of ${REPORT_GROUPS.join(', ')}, separated by commas` }),
+      ),
     ),
   since: day('since').optional(),
   until: day('until').optional(),

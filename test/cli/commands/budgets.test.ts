@@ -20,7 +20,12 @@ test('create sends the scope, its subject and the limit', async () => {
 })
 
 test('create needs exactly one of --group, --tag and --tenant, and a limit in dollars', async () => {
-  for (const words of [['--limit', '1'], ['--tag', 'a'], ['--tag', 'a', '--tenant', '6'.repeat(24), '--limit', '1'], ['--tag', 'a', '--limit', 'x']])
+  for (const words of [
+    ['--limit', '1'],
+    ['--tag', 'a'],
+    ['--tag', 'a', '--tenant', '6'.repeat(24), '--limit', '1'],
+    ['--tag', 'a', '--limit', 'x'],
+  ])
     expect((await budgets('create', ...words)).exitCode).toBe(2)
   expect(gateway.requests.filter(({ method }) => method === 'POST')).toEqual([])
 })

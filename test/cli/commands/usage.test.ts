@@ -29,7 +29,19 @@ describe('usage', () => {
   })
 
   test('report asks for its groups and days, and prints CSV', async () => {
-    const words = ['report', '--by', 'user', '--by', 'tag', '--since', '2026-01-01', '--until', '2026-01-31', '-o', 'csv']
+    const words = [
+      'report',
+      '--by',
+      'user',
+      '--by',
+      'tag',
+      '--since',
+      '2026-01-01',
+      '--until',
+      '2026-01-31',
+      '-o',
+      'csv',
+    ]
     const { exitCode, stdout } = await usage(words)
     expect([exitCode, stdout]).toEqual([
       0,

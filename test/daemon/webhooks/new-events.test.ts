@@ -48,14 +48,23 @@ describeEachEngine('a real receiver gets', (engine) => {
     await receiver.arrived(1)
     expect(received()[0]).toMatchObject({
       type: 'budget:threshold',
-      data: { scope: 'tag', subject: 'team-a', budgetId: body.budget.id, threshold: 50, dollarLimit: 0.042, currentSpend: 0.021 },
+      data: {
+        scope: 'tag',
+        subject: 'team-a',
+        budgetId: body.budget.id,
+        threshold: 50,
+        dollarLimit: 0.042,
+        currentSpend: 0.021,
+      },
     })
     // As if the daemon was killed after the spend was stored, and before the event was.
     await setSpend(42_000_000)
     await gateway.restart()
     await receiver.arrived(3)
     await gateway.restart()
-    expect((await eventsIn(gateway, 'budget:threshold')).map(({ threshold }) => threshold).sort()).toEqual([100, 50, 80])
+    expect((await eventsIn(gateway, 'budget:threshold')).map(({ threshold }) => threshold).sort()).toEqual([
+      100, 50, 80,
+    ])
     expect(receiver.received).toHaveLength(3)
   })
 
@@ -76,7 +85,11 @@ describeEachEngine('a real receiver gets', (engine) => {
       .execute()
     expect((await gateway.chat({ prompt: 'hi', max_tokens: 5 }, { key })).status).toBe(200)
     await receiver.arrived(2)
-    expect(received().map(({ data: { scope, subject, threshold } }) => [scope, subject, threshold]).sort()).toEqual(
+    expect(
+      received()
+        .map(({ data: { scope, subject, threshold } }) => [scope, subject, threshold])
+        .sort(),
+    ).toEqual(
       [
         ['key', row.id, 50],
         ['user', user.id, 50],
@@ -148,7 +161,10 @@ describeEachEngine('a real receiver gets', (engine) => {
       gateway.call('POST', '/api/external/indexes/handbook/train', multipart(parts), { headers: MULTIPART })
     const good = { fileName: 'good.md', content: '# Good\n\nThe lift is in the hall.' }
     expect((await train([good])).status).toBe(200)
-    const mixed = await train([{ fileName: '../bad.md', content: 'x' }, { ...good, fileName: 'more.md' }])
+    const mixed = await train([
+      { fileName: '../bad.md', content: 'x' },
+      { ...good, fileName: 'more.md' },
+    ])
     expect(mixed.status, mixed.text).toBe(200)
     await receiver.arrived(1)
     expect(received()[0]).toMatchObject({ type: 'index:failed', data: { indexName: 'handbook', documents: 1 } })
@@ -162,17 +178,23 @@ test('two daemons on PostgreSQL send each threshold and each outage once', async
   const other = await startGateway({ ...options, beside: gateway })
   const user = await addUser(db, { tenant_id: tenantId, usage_by_model: 1, dollar_limit_nanos: 10_000_000 })
   const period = new Date().toISOString().slice(0, 7)
-  const spent = { tenant_id: tenantId, holder: 'user' as const, holder_id: user.id, period, nanos: 7_900_000, points: 0 }
+  const spent = {
+    tenant_id: tenantId,
+    holder: 'user' as const,
+    holder_id: user.id,
+    period,
+    nanos: 7_900_000,
+    points: 0,
+  }
   await db.insertInto('spend_counters').values(spent).execute()
   const { secret: key } = await addKey(db, user)
   const daemons = [gateway, other]
   await Promise.all(
-    Array.from({ length: 20 }, (_, at) =>
-      (daemons[at % 2] as Gateway).chat({ prompt: 'hi', max_tokens: 5 }, { key }),
-    ),
+    Array.from({ length: 20 }, (_, at) => (daemons[at % 2] as Gateway).chat({ prompt: 'hi', max_tokens: 5 }, { key })),
   )
   gateway.upstream.fallback(replyJson({ error: { message: 'down' } }, { status: 500 }))
-  for (let at = 0; at < 2 * CIRCUIT_FAILURES; at++) await (daemons[at % 2] as Gateway).chat({ prompt: 'hi', max_tokens: 5 }, { key })
+  for (let at = 0; at < 2 * CIRCUIT_FAILURES; at++)
+    await (daemons[at % 2] as Gateway).chat({ prompt: 'hi', max_tokens: 5 }, { key })
   await expect.poll(() => eventsIn(gateway, 'budget:threshold'), { timeout: 10_000 }).toHaveLength(2)
   await expect.poll(() => eventsIn(gateway, 'provider:down'), { timeout: 10_000 }).toHaveLength(1)
   await receiver.arrived(3)

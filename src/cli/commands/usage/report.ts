@@ -45,15 +45,23 @@ export function toCommand(context: CliContext): Command {
 async function report(context: CliContext, flags: Flags): Promise<void> {
   const by = [...new Set(flags.by.flatMap((text) => text.split(',')))]
   const unknown = by.find((group) => !isGroup(group))
-  if (unknown !== undefined)
-    throw usageError(`--by cannot be '${unknown}'`, [`Groups:  ${GROUPS.join(', ')}`])
+  if (unknown !== undefined) throw usageError(`--by cannot be '${unknown}'`, [`Groups:  ${GROUPS.join(', ')}`])
   const view = viewOf(by.filter(isGroup))
   const [api, output] = await Promise.all([context.api(), context.output()])
   output.assertShowable(view)
-  const query = { by: by.join(','), since: dayOf(flags.since, '--since', context), until: dayOf(flags.until, '--until', context) }
-  const { body, raw } = await api.send<z.infer<typeof CostReportResponse>>({ method: 'GET', path: 'usage/report', query })
+  const query = {
+    by: by.join(','),
+    since: dayOf(flags.since, '--since', context),
+    until: dayOf(flags.until, '--until', context),
+  }
+  const { body, raw } = await api.send<z.infer<typeof CostReportResponse>>({
+    method: 'GET',
+    path: 'usage/report',
+    query,
+  })
   await output.list(body.rows, view, raw)
-  if (body.truncated) await context.note('warning: there are more rows than shown; choose a shorter period or fewer groups')
+  if (body.truncated)
+    await context.note('warning: there are more rows than shown; choose a shorter period or fewer groups')
 }
 
 const dayOf = (text: string | undefined, flag: string, context: CliContext): string | undefined =>

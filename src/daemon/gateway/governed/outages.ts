@@ -64,7 +64,11 @@ export function createOutages({
       if (down) {
         const row = { tenant_id: tenantId, slot, reason: down.reason, since: at.createdAt }
         if ((await insertRows(tx, 'provider_outages', [row], { onConflict: 'ignore' })) === 0) return false
-        const data = { ...ofModel, since: row.since, reason: down.reason as Parameters<typeof providerDown>[1]['reason'] }
+        const data = {
+          ...ofModel,
+          since: row.since,
+          reason: down.reason as Parameters<typeof providerDown>[1]['reason'],
+        }
         return insertEvents(tx, [providerDown(at, data)])
       }
       const ended = await tx

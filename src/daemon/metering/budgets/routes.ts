@@ -166,7 +166,8 @@ export function budgetRoutes(deps: ChangeDeps & { forget(tenantId: string): void
   ]
 }
 
-const notFound = () => new GatewayError('BUDGET_NOT_FOUND', 'Budget not found. GET /api/admin/budgets lists all budgets.')
+const notFound = () =>
+  new GatewayError('BUDGET_NOT_FOUND', 'Budget not found. GET /api/admin/budgets lists all budgets.')
 
 /** @throws VALIDATION_ERROR */
 function subjectOf({ scope, subject }: z.output<typeof CreateBudgetRequest>): string {
@@ -174,7 +175,9 @@ function subjectOf({ scope, subject }: z.output<typeof CreateBudgetRequest>): st
     if (!isTag(subject)) throw invalidField('subject', `A tag must have ${TAG_RULE}.`, subject)
     return subject
   }
-  return idOf(subject, () => invalidField('subject', `subject must be the id of a ${scope}: 24 hex characters.`, subject))
+  return idOf(subject, () =>
+    invalidField('subject', `subject must be the id of a ${scope}: 24 hex characters.`, subject),
+  )
 }
 
 /** A tenant must not raise its own budget. @throws INSUFFICIENT_PERMISSIONS */

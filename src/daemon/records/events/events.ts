@@ -146,10 +146,7 @@ const toTestRow = <Type extends EventType>(
   fanned_out_at: isoTime(now),
 })
 
-type RequestEvent = Extract<
-  EventType,
-  `promptshield:${string}` | 'dlp:incident' | 'pii:incident' | 'index:failed'
->
+type RequestEvent = Extract<EventType, `promptshield:${string}` | 'dlp:incident' | 'pii:incident' | 'index:failed'>
 
 const inRequest = <Type extends RequestEvent>(type: Type, at: Occurrence, data: EventData<Type>, which: string) =>
   toRow(type, at, data, [at.tenantId, data.requestId, type, which])

@@ -60,7 +60,10 @@ export function toStoredRequest(facts: RequestFacts, end: RequestEnd, texts: Pay
   )
 }
 
-const metadataOf = ({ streamed, payerId, userId, tag, documentsRetrieved }: RequestFacts, answered: Answered | undefined) =>
+const metadataOf = (
+  { streamed, payerId, userId, tag, documentsRetrieved }: RequestFacts,
+  answered: Answered | undefined,
+) =>
   (streamed ? '"streamed":true,' : '') +
   (payerId === userId ? '' : `"payer_id":"${payerId}",`) +
   (tag === undefined ? '' : `"tag":"${tag}",`) +

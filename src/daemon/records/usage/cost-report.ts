@@ -44,8 +44,7 @@ export async function costReport(
 }
 
 const AMOUNTS = ['requests', 'input_tokens', 'output_tokens', 'points', 'billed_nanos', 'nanos'] as const
-const sumOf = (amount: (typeof AMOUNTS)[number]) =>
-  sql`cast(sum(${sql.ref(amount)}) as text) as ${sql.id(amount)}`
+const sumOf = (amount: (typeof AMOUNTS)[number]) => sql`cast(sum(${sql.ref(amount)}) as text) as ${sql.id(amount)}`
 
 /** The models are stored as `<provider>/<model>`. */
 function columnOf(db: Db, group: ReportGroup): RawBuilder<unknown> {

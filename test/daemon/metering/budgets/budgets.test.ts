@@ -74,7 +74,10 @@ describeEachEngine('a budget', (engine) => {
     })
     const { id } = await create('group', group.body.group.id, 0)
     const refused = await ask(gateway, ada.key)
-    expect([refused.status, refused.text]).toEqual([429, expect.stringContaining("This account's group may spend $0.00")])
+    expect([refused.status, refused.text]).toEqual([
+      429,
+      expect.stringContaining("This account's group may spend $0.00"),
+    ])
     expect((await ask(gateway, bob.key)).status).toBe(200)
     expect((await gateway.call('DELETE', `/api/external/groups/${group.body.group.id}`)).status).toBe(200)
     expect((await ask(gateway, ada.key)).status).toBe(200)

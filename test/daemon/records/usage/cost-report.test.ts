@@ -91,7 +91,10 @@ describeEachEngine('the tag of a request', (engine) => {
       ['/api/external/chat/completions', { prompt: 'hi', index: 'Zero-Knowledge', model: 'test/any' }, header],
       ['/api/external/v1/chat/completions', { model: 'test/any', messages: hello, metadata }],
       ['/api/external/v1/chat/completions', { model: 'test/any', messages: hello, metadata }, header],
-      ['/api/external/v1/messages', { model: 'test/any', messages: hello, max_tokens: 9, metadata: { tag: 'in-body' } }],
+      [
+        '/api/external/v1/messages',
+        { model: 'test/any', messages: hello, max_tokens: 9, metadata: { tag: 'in-body' } },
+      ],
       ['/api/external/v1/responses', { model: 'test/any', input: 'hi', metadata }],
       ['/api/external/v1/completions', { model: 'test/any', prompt: 'hi' }, header],
       ['/api/external/v1/embeddings', { model: 'test/any', input: 'hi' }, header],
@@ -133,4 +136,3 @@ describeEachEngine('the tag of a request', (engine) => {
     expect(gateway.upstream.requests).toEqual([])
   })
 })
-
