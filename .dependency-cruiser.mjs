@@ -30,11 +30,16 @@ const FRONTS = {
     'prompt-shield/resolve',
   ],
   webhooks: ['config'],
-  metering: ['config', 'rate-limits/rate-limiter', 'usage/(billing|counts|input-tokens|money|payment|period|prices)'],
+  metering: [
+    'budgets/applied-budgets',
+    'config',
+    'rate-limits/rate-limiter',
+    'usage/(billing|counts|input-tokens|money|payment|period|prices)',
+  ],
   records: [
     'audit/change',
     'config',
-    'events/(events|outbox)',
+    'events/(events|operator-tenant|outbox)',
     'evidence/(entitlement|request-entry)',
     'ledger/(ledger|records)',
   ],

@@ -63,7 +63,10 @@ async function buildEntry(entry: Entry, context: CliContext, parent: Command, be
   if ('verbs' in entry) {
     const group = new Command(entry.name).description(entry.summary).copyInheritedSettings(parent).helpCommand(false)
     addGlobalOptions(group, { shown: false })
-    for (const verb of await buildEntries(entry.verbs, context, group, below)) group.addCommand(verb)
+    const { usual } = entry
+    const named = usual !== undefined && below !== 'all' && below.length === 0 ? [usual] : below
+    for (const verb of await buildEntries(entry.verbs, context, group, named))
+      group.addCommand(verb, { isDefault: verb.name() === usual })
     return group
   }
   const leaf = (await entry.load())(context).copyInheritedSettings(parent)

@@ -123,7 +123,7 @@ export async function startApp(
     const records = open(await openRecords(config, ofRecords))
     const { ledger, signingKeys, receipts, announceEvents: onEvents } = records
     const metering = open(openMetering(config, { db, ledger, clock, log, onEvents }))
-    const { limiter, requireFreeLicense } = metering
+    const { limiter, budgets, requireFreeLicense } = metering
     const identity = await openIdentity(config, {
       db,
       clock,
@@ -150,10 +150,12 @@ export async function startApp(
       search,
       readText,
       ledger,
+      budgets,
       isAccepted,
       receipts,
       limiter,
       masterKey,
+      announceEvents: onEvents,
       clock,
       log,
       metrics,
@@ -211,6 +213,7 @@ export async function startApp(
       }),
       ...metricsRoutes({ metrics }),
       ...records.routes({ ...access, findUserNames, rotation }),
+      ...metering.routes(access),
       ...[identity, safety, webhooks, knowledge].flatMap((room) => room.routes),
       ...control.routes({
         ...access,

@@ -11,6 +11,12 @@ export const EVENT_CATALOG = {
   'api:limit_reached': 'An API key reached a daily, monthly or rate limit',
   'api:model_failover': 'A redundancy chain failed over from one model to another',
   'security:rejected_requests': 'Many requests of one client address were rejected; only for the operator',
+  'key:expiring': 'An API key expires within 7 days',
+  'budget:threshold': 'A monthly budget in dollars has reached 50, 80 or 100 percent',
+  'provider:down': 'A model failed repeatedly and is skipped until it answers again',
+  'provider:recovered': 'A model that was down has answered again',
+  'index:failed': 'A document could not be added to an index',
+  'evidence:degraded': 'Evidence was lost or is contradicted; only for the operator',
 } as const
 
 export type SubscribableEvent = keyof typeof EVENT_CATALOG

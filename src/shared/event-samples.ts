@@ -88,6 +88,27 @@ export const EVENT_SAMPLES: { [Type in SubscribableEvent]: Required<EventData<Ty
     windowStart: '2026-01-01T00:00:00.000Z',
     windowSeconds: 60,
   },
+  'key:expiring': { ...whose, keyName: 'ci', expiresAt: '2026-01-08T00:00:00.000Z' },
+  'budget:threshold': {
+    scope: 'tag',
+    subject: 'team-a',
+    budgetId: id('2'),
+    threshold: 80,
+    dollarLimit: 250,
+    currentSpend: 200.5,
+    period: '2026-01',
+    resetTime: '2026-02-01T00:00:00.000Z',
+  },
+  'provider:down': { provider: 'openai', model: MODEL, since: '2026-01-01T00:00:00.000Z', reason: 'timeout' },
+  'provider:recovered': { provider: 'openai', model: MODEL, since: '2026-01-01T00:00:00.000Z', downSeconds: 42 },
+  'index:failed': { indexId: id('1'), indexName: 'handbook', documents: 1, ...request },
+  'evidence:degraded': {
+    lossId: `${'0'.repeat(64)}`,
+    cause: 'entries_missing',
+    tenantId: id('6'),
+    chain: 'changes',
+    foundAt: '2026-01-01T00:00:00.000Z',
+  },
 }
 
 /** The `data` of a `webhook:test` event. Endpoints cannot subscribe to this event. */

@@ -305,6 +305,18 @@ export const PROVIDER_MESSAGE_RECEIVED_CHARS = 2_000
 /** The number of days for which these messages are kept, unless the content of entries is expunged earlier. */
 export const PROVIDER_MESSAGE_DAYS = 30
 
+// Attribution and budgets. All ours.
+/** Maximum length of a tag. */
+export const TAG_CHARS = 64
+/** The shares of a budget, in percent, at which an event is sent. */
+export const BUDGET_THRESHOLDS = [50, 80, 100] as const
+/** The number of budgets of groups and tags that a tenant may have. */
+export const BUDGETS_PER_TENANT = 1_000
+/** How long other daemons may use a former list of budgets. */
+export const BUDGETS_CACHE_MS = 2_000
+/** How long before its expiry a key is reported. */
+export const KEY_EXPIRING_DAYS = 7
+
 // Answer cache. All ours.
 /** The largest answer that is stored, in bytes of text. A longer answer is sent but not stored. */
 export const CACHE_ENTRY_BYTES = 1_048_576

@@ -543,11 +543,36 @@ const providerNamed = (name: string) => ({
   ...{ createdAt: SINCE.createdAt, updatedAt: SINCE.createdAt },
 })
 
+export const COST_REPORT = {
+  success: true,
+  period: { since: '2026-01-01', until: '2026-01-31' },
+  by: ['user', 'tag'],
+  rows: [
+    {
+      ...{ userId: 'e'.repeat(24), userName: 'Ada, "the" first', tag: 'team-a', requests: 2, inputTokens: 30 },
+      ...{ outputTokens: 4, points: 0, dollars: '0.000000001', listPrice: '12.5' },
+    },
+  ],
+  truncated: false,
+}
+
+export const BUDGET = {
+  ...{ id: '8'.repeat(24), scope: 'tag', subject: 'team-a', subjectName: 'team-a', dollarLimit: 250 },
+  ...{ period: '2026-01', currentSpend: 200.5, remainingBudget: 49.5, ...SINCE },
+}
+const BUDGET_PATH = `/api/admin/budgets/${BUDGET.id}`
+
 const changed = (status: number, more: object): Script => json(status, { success: true, message: '', ...more })
 
 const DEFAULTS: Record<string, Script> = {
   'GET /api/external/models': modelList(['local/extract', 'openai/gpt-4o', 'mistral/*']),
   'GET /api/external/usage': json(200, { success: true, ...USAGE }),
+  'GET /api/external/usage/report': json(200, COST_REPORT),
+  'POST /api/admin/budgets': changed(201, { budget: BUDGET }),
+  'GET /api/admin/budgets': json(200, { success: true, budgets: [BUDGET] }),
+  [`GET ${BUDGET_PATH}`]: json(200, { success: true, budget: BUDGET }),
+  [`PUT ${BUDGET_PATH}`]: changed(200, { budget: BUDGET }),
+  [`DELETE ${BUDGET_PATH}`]: changed(200, {}),
   'POST /api/external/users': changed(201, { user: userNamed('Ada') }),
   'GET /api/external/users': listOf('users', [userNamed('Ada')]),
   [`GET ${USER}`]: json(200, { success: true, user: userNamed('Ada') }),

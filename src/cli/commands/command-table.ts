@@ -8,7 +8,10 @@ export type Entry = {
   summary: string
   /** The selected profile need not exist, because the command manages saved profiles. */
   managesProfiles?: true
-} & ({ load(): Promise<CommandFactory> } | { verbs: Entry[] })
+} & (
+  | { load(): Promise<CommandFactory> }
+  | { verbs: Entry[] /** The verb that runs if none is given. */; usual?: string }
+)
 
 type Group = { title: string; entries: Entry[] }
 
@@ -115,6 +118,19 @@ const guardRules: Entry[] = [
   }),
   one('simulate', 'Show what rules would find in a text', () => import('./guard-rules/simulate.ts')),
 ]
+
+const usage: Entry[] = [
+  one('show', 'Show the use and the limits of this key', () => import('./usage/show.ts')),
+  one('report', 'Report usage and cost by user, key, model, tag …', () => import('./usage/report.ts')),
+]
+
+const budgets = several(() => import('./budgets/commands.ts'), {
+  create: 'Create a budget',
+  list: 'List budgets and what is spent',
+  show: 'Show a budget',
+  update: 'Change the limit of a budget',
+  delete: 'Delete a budget',
+})
 
 const incidents = several(() => import('./incidents/commands.ts'), {
   list: 'List findings of guards',
@@ -323,7 +339,13 @@ export const COMMAND_GROUPS: Group[] = [
     title: 'Observe:',
     entries: [
       noun('logs', 'Requests and changes, and who made them: list, tail, show', logs),
-      one('usage', 'Show the use and the limits of this key', () => import('./usage/show.ts')),
+      {
+        name: 'usage',
+        summary: 'The use and the limits of this key, and reports of cost',
+        verbs: usage,
+        usual: 'show',
+      },
+      noun('budgets', 'Monthly budgets of groups, tags and tenants: list, create …', budgets),
       { name: 'cache', summary: 'Stored answers of the tenant: show, clear', verbs: cache },
     ],
   },

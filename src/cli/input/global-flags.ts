@@ -1,7 +1,7 @@
 /** The global flags, accepted before and after the command. */
 import { type Command, Option } from 'commander'
 
-export const FORMATS = ['table', 'json', 'ndjson', 'yaml', 'tsv', 'id'] as const
+export const FORMATS = ['table', 'json', 'ndjson', 'yaml', 'tsv', 'csv', 'id'] as const
 export type Format = (typeof FORMATS)[number]
 
 /** The values of the global flags. */

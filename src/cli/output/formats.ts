@@ -113,7 +113,8 @@ function unknownField(path: string, names: string[]): Error {
 
 /** Returns the path of the id in each row. Throws a usage error if the resource has no ids. */
 export function getIdPath({ idPath }: View): string {
-  if (idPath === undefined) throw usageError('this output has no ids', ['Use another format: -o table, json or tsv.'])
+  if (idPath === undefined)
+    throw usageError('this output has no ids', ['Use another format: -o table, json, tsv or csv.'])
   return idPath
 }
 
@@ -133,6 +134,23 @@ export function toTsv(rows: object[], columns: Column[], headers: boolean): stri
   const lines = rows.map((row) => columns.map((column) => toTsvCell(cellOf(row, column))))
   if (headers) lines.unshift(columns.map(({ path }) => path))
   return lines.map((cells) => `${cells.join('\t')}\n`).join('')
+}
+
+/**
+ * Formats rows as comma-separated values (RFC 4180) with LF line ends. A text that a spreadsheet would read as a formula
+ * begins with an apostrophe.
+ */
+export function toCsv(rows: object[], columns: Column[], headers: boolean): string {
+  const lines = rows.map((row) => columns.map((column) => toCsvCell(cellOf(row, column))))
+  if (headers) lines.unshift(columns.map(({ path }) => toCsvCell(path)))
+  return lines.map((cells) => `${cells.join(',')}\n`).join('')
+}
+
+function toCsvCell(value: unknown): string {
+  const text = toText(value)
+  const isFormula = typeof value === 'string' && /^[=+\-@\t\r]/.test(text)
+  const safe = isFormula ? `'${text}` : text
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }
 
 /**

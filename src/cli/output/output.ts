@@ -11,6 +11,7 @@ import {
   chooseColumns,
   chooseFields,
   getIdPath,
+  toCsv,
   toFieldLines,
   toIdLines,
   toJson,
@@ -72,6 +73,10 @@ export function createOutput(io: Io, settings: OutputSettings): Output {
     if (format === 'yaml') {
       const { stringify } = await import('yaml')
       const text = stringify(whole)
+      return write(terminal ? forTerminal(text) : text)
+    }
+    if (format === 'csv') {
+      const text = toCsv(rows, columns, settings.headers)
       return write(terminal ? forTerminal(text) : text)
     }
     if (format === 'tsv' || !terminal) {

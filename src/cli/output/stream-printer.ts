@@ -37,6 +37,7 @@ export async function streamPrinter<Item extends { id: string }>(
       return ({ id }) => output.text(`${id}\n`)
     case 'yaml':
     case 'tsv':
+    case 'csv':
       throw usageError(`${name} does not print ${format}`, ['Use another format: -o table, ndjson or id.'])
   }
 }

@@ -37,6 +37,7 @@ import { discoveryRoutes } from './discovery/routes.ts'
 import { type CallerGate, createCallerGate } from './governed/caller-gate.ts'
 import type { GovernedDeps } from './governed/deps.ts'
 import { createIdempotency, purgeExpired, STORED_REPLAY_COLUMN } from './governed/idempotency.ts'
+import { createOutages } from './governed/outages.ts'
 import { type CleanMessage, createMessageCleaner } from './governed/provider-message.ts'
 import { createCircuitMetrics, createGateMetrics } from './metrics.ts'
 import { completionsRoutes } from './surfaces/completions/routes.ts'
@@ -91,6 +92,8 @@ export function openGateway(
   > & {
     limiter: RateLimiter
     masterKey: MasterKey
+    /** Called after events were stored without the ledger. */
+    announceEvents(): void
     /** The dependencies that every administrative change needs. */
     access: ChangeDeps
     metrics: Registry
@@ -99,10 +102,11 @@ export function openGateway(
 ): GatewayRoom {
   const { db, clock, log, policies, limiter, masterKey, access, metrics, modelLabels } = deps
   const startedMs = clock.now()
+  const outages = createOutages({ db, clock, log, announceEvents: deps.announceEvents })
   const responseStore = createResponseStore({ db, clock, masterKey })
   const idempotency = createIdempotency({ db, clock, log, masterKey })
   // State that every configuration shares, so that a reload neither closes a circuit nor lets more requests in.
-  const breaker = createBreaker({ clock })
+  const breaker = createBreaker({ clock, outages })
   const coolDowns = createCoolDowns({ clock })
   createCircuitMetrics([metrics], breaker, modelLabels)
   // Metrics show the latest gates. Gates of an earlier configuration only let their last requests leave.
@@ -173,9 +177,13 @@ export function openGateway(
       { name: 'purge-idempotency', cron: '*/10 * * * *', run: () => purgeExpired({ db, clock }) },
       // Stored answers also expire after storing was turned off.
       { name: 'purge-responses', cron: '15 * * * *', run: () => responseStore.purge() },
+      { name: 'read-outages', cron: '* * * * *', run: () => outages.refresh() },
       { name: 'purge-cache', cron: '*/5 * * * *', run: () => purgeCache({ db, clock }) },
     ],
-    close: async () => idempotency.close(),
+    async close() {
+      idempotency.close()
+      await outages.close()
+    },
   }
 }
 

@@ -9,7 +9,10 @@ import { deleteExpiredReservations } from '../platform/db/spend-counters.ts'
 import type { Route } from '../platform/http/route.ts'
 import type { Job } from '../platform/jobs/schedule.ts'
 import type { Log } from '../platform/log.ts'
+import type { ChangeDeps } from '../records/audit/change.ts'
 import type { Ledger } from '../records/ledger/ledger.ts'
+import { type AppliedBudgets, createAppliedBudgets } from './budgets/applied-budgets.ts'
+import { budgetRoutes } from './budgets/routes.ts'
 import type { LicensePools, PointAllowances } from './config.ts'
 import { requireFreeLicense } from './licenses/pool.ts'
 import { licenseRoutes } from './licenses/routes.ts'
@@ -18,13 +21,17 @@ import { purgeCounters } from './rate-limits/purge.ts'
 import type { RateLimiter } from './rate-limits/rate-limiter.ts'
 import { type Billing, createBilling, createBillingState } from './usage/billing.ts'
 import { createPriceList, type PriceList } from './usage/prices.ts'
+import { createThresholds } from './usage/thresholds.ts'
 
 export type MeteringRoom = {
   limiter: RateLimiter
+  /** The budgets of groups, tags and tenants. */
+  budgets: AppliedBudgets
   /** Returns prices, billing and routes under another configuration. All share the reservations. */
   prepare(config: MeteringConfig): PreparedMetering
   /** See `requireFreeLicense` of licenses/pool.ts. */
   requireFreeLicense(tx: Db, tenantId: string, license: License): Promise<void>
+  routes(access: ChangeDeps): Route[]
   jobs: Job[]
   close(): Promise<void>
 }
@@ -50,9 +57,14 @@ export function openMetering(
   deps: { db: Db; ledger: Ledger; clock: Clock; log: Log; onEvents(): void },
 ): MeteringRoom {
   const { db, clock, log } = deps
-  const state = createBillingState({ db, clock, log })
+  const budgets = createAppliedBudgets({ db, clock })
+  const thresholds = createThresholds({ db, clock, log, announceEvents: deps.onEvents })
+  const state = createBillingState({ db, clock, log, onSpent: thresholds.spent })
   let { licenses } = config
-  const jobs = [{ name: 'purge-counters', cron: '50 3 * * *', run: () => purgeCounters({ db, clock }) }]
+  const jobs = [
+    { name: 'purge-counters', cron: '50 3 * * *', run: () => purgeCounters({ db, clock }) },
+    { name: 'check-budgets', cron: '5 * * * *', run: thresholds.run },
+  ]
   // If a daemon is killed, its reservations remain in the shared store. This job deletes expired reservations.
   const purgeReservations = () => deleteExpiredReservations(db)
   if (engineOf(db).name === 'postgres')
@@ -71,7 +83,12 @@ export function openMetering(
       }
     },
     requireFreeLicense: (tx, tenantId, license) => requireFreeLicense(tx, tenantId, license, licenses),
+    budgets,
+    routes: (access) => budgetRoutes({ ...access, forget: budgets.forget }),
     jobs,
-    close: async () => state.budgets.close(),
+    async close() {
+      state.budgets.close()
+      await thresholds.close()
+    },
   }
 }

@@ -93,7 +93,15 @@ export type Breaker = {
   forget(provider: string): void
 }
 
-export function createBreaker({ clock }: { clock: Clock }): Breaker {
+/** Is told when a model goes down for a tenant, and when it answers. Both calls must be cheap. */
+export type OutageReports = {
+  down(tenantId: string, modelId: string, reason: FailureReason): void
+  answered(tenantId: string, modelId: string): void
+}
+
+const NO_REPORTS: OutageReports = { down() {}, answered() {} }
+
+export function createBreaker({ clock, outages = NO_REPORTS }: { clock: Clock; outages?: OutageReports }): Breaker {
   // Contains only failing models. Fast path: the map is usually empty, which saves each request four lookups.
   const circuits = new LRUCache<string, Circuit>({ max: CIRCUITS_KEPT })
   const keyOf = (tenantId: string, modelId: string) => `${tenantId} ${modelId}`
@@ -116,14 +124,21 @@ export function createBreaker({ clock }: { clock: Clock }): Breaker {
       if (known) circuits.set(key, afterFirstToken(known, clock.monotonic()))
     },
     succeeded(tenantId, modelId) {
+      // Even without a circuit: another daemon, or this one before a restart, may have reported the outage.
+      outages.answered(tenantId, modelId)
       if (circuits.size > 0) circuits.delete(keyOf(tenantId, modelId))
     },
     failed(tenantId, modelId, reason) {
       // The client disconnected, so the outcome does not show whether the model is healthy.
       if (reason === 'aborted') return
       const key = keyOf(tenantId, modelId)
-      if (DOWN.has(reason)) circuits.set(key, afterFailure(circuits.get(key), reason, clock.monotonic()))
-      else circuits.delete(key)
+      if (!DOWN.has(reason)) {
+        circuits.delete(key)
+        return
+      }
+      const circuit = afterFailure(circuits.get(key), reason, clock.monotonic())
+      circuits.set(key, circuit)
+      if (circuit.probeAtMs !== undefined) outages.down(tenantId, modelId, reason)
     },
     open() {
       const nowMs = clock.monotonic()

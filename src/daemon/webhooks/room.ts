@@ -14,6 +14,7 @@ import { type CheckedTargets, createCheckedTargets } from './checked-targets.ts'
 import type { WebhooksConfig } from './config.ts'
 import { startDispatcher } from './dispatch/dispatcher.ts'
 import { listenRoutes } from './listen.ts'
+import { reportExpiringKeys, reportLosses } from './notices.ts'
 import { purgeWebhooks, trimHeldDeliveries } from './purge.ts'
 import { webhookRoutes } from './routes.ts'
 import { createSelfAddressCheck } from './self-address.ts'
@@ -77,12 +78,15 @@ export async function openWebhooks(
     checkTarget: (url: string) => checkTarget(url, { guard, clock }),
     onChange: dispatcher.endpointChanged,
   }
+  const notices = { db, clock, announceEvents: dispatcher.wake }
   return {
     wake: dispatcher.wake,
     sealedColumns: SIGNING_SECRET_COLUMNS,
     routes: [...webhookRoutes(webhooks), ...listenRoutes({ ...webhooks, isDraining: http.isDraining })],
     jobs: [
       { name: 'purge-webhooks', cron: '40 * * * *', run: () => purgeWebhooks({ db, clock }) },
+      { name: 'report-expiring-keys', cron: '15 * * * *', run: () => reportExpiringKeys(notices) },
+      { name: 'report-losses', cron: '* * * * *', run: () => reportLosses(notices) },
       { name: 'drop-held-webhooks', cron: '* * * * *', run: () => trimHeldDeliveries({ db }) },
     ],
     close: dispatcher.close,

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { SUBSCRIBABLE_EVENTS, TEST_EVENT } from '../event-catalog.ts'
+import { BUDGET_SCOPES } from './budgets.ts'
 import { ATTEMPT_REASONS } from './chat.ts'
 import { GUARD_DIRECTIONS, SEVERITIES } from './incidents.ts'
 
@@ -36,6 +37,12 @@ const ShieldFinding = z.object({
   conversationId: z.string().optional(),
   model: z.string().optional(),
 })
+
+const outage = {
+  provider: z.string(),
+  model: z.string().meta({ description: 'The model, with its provider and, if it has several, its location' }),
+  since: z.string().meta({ description: 'When it went down, ISO 8601' }),
+}
 
 /** The `data` of every event. */
 export const EVENT_DATA = {
@@ -105,6 +112,45 @@ export const EVENT_DATA = {
     count: z.int().meta({ description: 'The rejected requests of the address when the event was created' }),
     windowStart: z.string().meta({ description: 'The start of the minute in which they were counted, ISO 8601' }),
     windowSeconds: z.int(),
+  }),
+  'key:expiring': z.object({
+    apiKeyId: z.string(),
+    keyName: z.string(),
+    userId: z.string(),
+    expiresAt: z.string().meta({ description: 'ISO 8601' }),
+  }),
+  'budget:threshold': z.object({
+    scope: z.enum(['user', 'key', ...BUDGET_SCOPES]).meta({ description: '`user`: the budget of an account' }),
+    subject: z.string().meta({ description: 'The id of the account, key, group or tenant, or the tag' }),
+    budgetId: z.string().nullable().meta({ description: 'Null for the budget of an account or a key' }),
+    threshold: z.int().meta({ description: 'The percentage that was reached: 50, 80 or 100' }),
+    dollarLimit: z.number(),
+    currentSpend: z.number(),
+    period: z.string().meta({ description: 'The month in UTC', example: '2026-01' }),
+    resetTime: z.string().meta({ description: 'The end of the month, ISO 8601' }),
+  }),
+  'provider:down': z.object({
+    ...outage,
+    reason: z.enum(ATTEMPT_REASONS).meta({ description: 'Why the last call failed' }),
+  }),
+  'provider:recovered': z.object({
+    ...outage,
+    downSeconds: z.int().meta({ description: 'How long it was down' }),
+  }),
+  'index:failed': z.object({
+    indexId: z.string(),
+    indexName: z.string(),
+    documents: z.int().meta({ description: 'The documents of the request that could not be added' }),
+    requestId: z.string(),
+    userId: z.string(),
+    apiKeyId: z.string(),
+  }),
+  'evidence:degraded': z.object({
+    lossId: z.string().meta({ description: 'The id in `GET /api/admin/evidence/losses`' }),
+    cause: z.string().meta({ description: 'The cause of the loss' }),
+    tenantId: z.string().nullable().meta({ description: 'The tenant whose chain is affected; null for the store' }),
+    chain: z.string().nullable(),
+    foundAt: z.string().meta({ description: 'ISO 8601' }),
   }),
   [TEST_EVENT]: z.object({ message: z.string(), endpointId: z.string() }),
 } as const

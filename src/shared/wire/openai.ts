@@ -5,6 +5,7 @@ import { FINISH_REASONS, GatewayExtension, SHARED_CHAT_FIELDS } from './chat.ts'
 import { anObject, flag, oneOf, optional, reasoningEffort, tokenLimit } from './common.ts'
 import { ModelDetails } from './discovery.ts'
 import { longList } from './long-list.ts'
+import { withoutTag } from './tags.ts'
 
 export const OPENAI_CHAT_PATH = '/api/external/v1/chat/completions'
 export const OPENAI_EMBEDDINGS_PATH = '/api/external/v1/embeddings'
@@ -286,7 +287,7 @@ export function otherMembers(request: OpenAiChatRequest): Readonly<Record<string
   let others: Record<string, unknown> | undefined
   for (const name of Object.keys(request)) {
     if (OWN_MEMBERS.has(name)) continue
-    const value = request[name]
+    const value = name === 'metadata' ? withoutTag(request[name]) : request[name]
     if (value === undefined || value === null) continue
     others ??= {}
     // Defined instead of assigned, because the name may be `__proto__`.

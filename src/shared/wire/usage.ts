@@ -85,3 +85,55 @@ export const ReportUsageResponse = z.object({
   ),
   truncated: z.boolean().meta({ description: 'Whether more rows exist than were returned' }),
 })
+
+/** The properties by which a report of usage and cost groups its sums. */
+export const REPORT_GROUPS = ['day', 'tenant', 'user', 'key', 'provider', 'model', 'tag'] as const
+export type ReportGroup = (typeof REPORT_GROUPS)[number]
+
+/** Query of GET /usage/report. */
+export const CostReportQuery = z.object({
+  by: z
+    .string()
+    .default('day')
+    .transform((text) => [...new Set(text.split(','))])
+    .pipe(
+      z.array(
+        z.enum(REPORT_GROUPS, { error: `by must be a list of ${REPORT_GROUPS.join(', ')}, separated by commas` }),
+      ),
+    ),
+  since: day('since').optional(),
+  until: day('until').optional(),
+})
+
+const exact = (description: string) =>
+  z.string().meta({ description: `${description}, as an exact decimal`, example: '12.000345' })
+
+export const CostReportRow = z
+  .object({
+    day: z.string().optional(),
+    tenantId: z.string().optional(),
+    tenantName: z.string().nullable().optional(),
+    userId: z.string().optional().meta({ description: 'The billed account' }),
+    userName: z.string().nullable().optional().meta({ description: 'Null if the account was deleted' }),
+    apiKeyId: z.string().optional(),
+    apiKeyName: z.string().nullable().optional(),
+    provider: z.string().optional(),
+    model: z.string().optional().meta({ description: 'The model that answered' }),
+    tag: z.string().optional().meta({ description: 'Empty for requests without a tag' }),
+    requests: z.int().meta({ description: 'Billed requests' }),
+    inputTokens: z.int(),
+    outputTokens: z.int(),
+    points: z.int(),
+    dollars: exact('The part that was paid in dollars'),
+    listPrice: exact('The price in dollars of all tokens, however they were paid'),
+  })
+  .meta({ id: 'CostReportRow' })
+export type CostReportRow = z.infer<typeof CostReportRow>
+
+export const CostReportResponse = z.object({
+  success: z.literal(true),
+  period: z.object({ since: z.string(), until: z.string() }).meta({ description: 'UTC days, both inclusive' }),
+  by: z.array(z.enum(REPORT_GROUPS)),
+  rows: z.array(CostReportRow),
+  truncated: z.boolean().meta({ description: 'Whether more rows exist than were returned' }),
+})

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { sharedGateway } from '../../harness.ts'
-import { type FakeGateway, KEY, startFakeGateway, USAGE } from '../fake-gateway.ts'
+import { COST_REPORT, type FakeGateway, KEY, startFakeGateway, USAGE } from '../fake-gateway.ts'
 import { type CliOptions, runCli } from '../run-cli.ts'
 
 describe('usage', () => {
@@ -26,6 +26,33 @@ describe('usage', () => {
     expect((await usage(['--field', 'api_key.daily.used'])).stdout).toBe('3\n')
     expect((await usage(['--fields', 'api_key.daily.remaining', '-o', 'tsv', '--no-headers'])).stdout).toBe('97\n')
     expect(JSON.parse((await usage(['--raw'])).stdout)).toEqual({ success: true, ...USAGE })
+  })
+
+  test('report asks for its groups and days, and prints CSV', async () => {
+    const words = [
+      'report',
+      '--by',
+      'user',
+      '--by',
+      'tag',
+      '--since',
+      '2026-01-01',
+      '--until',
+      '2026-01-31',
+      '-o',
+      'csv',
+    ]
+    const { exitCode, stdout } = await usage(words)
+    expect([exitCode, stdout]).toEqual([
+      0,
+      'userName,userId,tag,requests,inputTokens,outputTokens,points,dollars,listPrice\n' +
+        `"Ada, ""the"" first",${'e'.repeat(24)},team-a,2,30,4,0,0.000000001,12.5\n`,
+    ])
+    expect(gateway.requests.at(-1)?.path).toBe(
+      '/api/external/usage/report?by=user%2Ctag&since=2026-01-01&until=2026-01-31',
+    )
+    expect(await usage(['report', '--by', 'month'])).toMatchObject({ exitCode: 2 })
+    expect(JSON.parse((await usage(['report', '--json'])).stdout)).toEqual(COST_REPORT.rows)
   })
 
   test('has no id', async () => {

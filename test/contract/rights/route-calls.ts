@@ -521,6 +521,22 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
     status: 200,
     references: [userOf, ({ userId }) => ({ query: `apiKeyId=${userId}` })],
   },
+  'GET /api/external/usage/report': { access: 'analytics', status: 200, query: 'by=user,key,model,provider,tag' },
+  'GET /api/admin/budgets': { access: 'user-management', status: 200 },
+  'POST /api/admin/budgets': {
+    access: 'user-management',
+    status: 201,
+    bodies: (_, name) => [{ scope: 'tag', subject: name, dollarLimit: 5 }],
+    references: [({ groupId }) => ({ body: { scope: 'group', subject: groupId, dollarLimit: 5 } })],
+  },
+  'GET /api/admin/budgets/{budgetId}': { access: 'user-management', status: 200, target: addTarget.budget },
+  'PUT /api/admin/budgets/{budgetId}': {
+    access: 'user-management',
+    status: 200,
+    target: addTarget.budget,
+    bodies: () => [{ dollarLimit: 7 }],
+  },
+  'DELETE /api/admin/budgets/{budgetId}': { access: 'user-management', status: 200, target: addTarget.budget },
   'GET /api/admin/usage/reconcile': { access: 'analytics', status: 200, query: 'month=2026-01' },
   'GET /api/admin/incidents': {
     access: 'smltp-security',

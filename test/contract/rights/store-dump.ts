@@ -28,6 +28,8 @@ export const TABLES = Object.keys({
   log_blocks: 0,
   log_owners: 0,
   usage_days: 0,
+  budgets: 0,
+  provider_outages: 0,
   provider_messages: 0,
   outbox_events: 0,
   incidents: 0,

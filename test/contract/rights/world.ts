@@ -46,6 +46,7 @@ export async function addWorld(db: Db, mark: string, tenantId?: string): Promise
   await addTarget.key(db, bare)
   const webhookId = await addTarget.webhook(db, bare)
   await addTarget.delivery(db, bare)
+  await addTarget.budget(db, bare)
   await addTarget.incident(db, bare)
   await addTarget.receipt(db, bare)
   // A recent entry, so that an export that skips it can still be signed.
@@ -155,6 +156,15 @@ export const addTarget = {
     const events = '["dlp:incident"]'
     const row = endpointRow({ tenant_id: tenantId, url, events, description: `${mark} webhook` })
     await db.insertInto('webhook_endpoints').values(row).execute()
+    return row.id
+  },
+
+  async budget(db: Db, { tenantId, mark }: Pick<World, 'tenantId' | 'mark'>): Promise<string> {
+    const row = {
+      ...{ id: newId(), tenant_id: tenantId, scope: 'tag' as const, subject: freshName({ mark }) },
+      ...{ limit_nanos: 5_000_000_000, created_at: CREATED, updated_at: CREATED },
+    }
+    await db.insertInto('budgets').values(row).execute()
     return row.id
   },
 

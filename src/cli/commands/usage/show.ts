@@ -21,7 +21,7 @@ const VIEW = {
 }
 
 export function toCommand(context: CliContext): Command {
-  return new Command('usage')
+  return new Command('show')
     .description(
       "Show usage and remaining limits of the key; this request is not counted. '-' (null in JSON) means no limit.\n" +
         'Days and months are UTC.',

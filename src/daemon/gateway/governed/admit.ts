@@ -4,6 +4,7 @@ import { ZERO_KNOWLEDGE } from '../../../shared/wire/indexes.ts'
 import { findPayer } from '../../identity/users/store.ts'
 import { toUsageByModel } from '../../identity/users/usage-by-model.ts'
 import { findReadableIndex } from '../../knowledge/indexes/index-access.ts'
+import type { AppliedBudgets } from '../../metering/budgets/applied-budgets.ts'
 import type { Payer } from '../../metering/usage/payment.ts'
 import type { ModelNames } from '../../models/names.ts'
 import type { ProviderRegistry } from '../../models/registry.ts'
@@ -35,6 +36,8 @@ export type Admitted = {
 
 export type AdmitDeps = {
   db: Db
+  /** The budgets of groups, tags and tenants. */
+  budgets: Pick<AppliedBudgets, 'of'>
   providers: ProviderRegistry
   names: ModelNames
   policies: PolicyCatalogue
@@ -49,7 +52,11 @@ export type AdmitDeps = {
  * VALIDATION_ERROR for an invalid request; INSUFFICIENT_PERMISSIONS or USAGE_BY_MODEL_REQUIRED for a forbidden request;
  * POLICY_UNAVAILABLE or SHIELD_UNAVAILABLE if this gateway cannot run the policy or the shield.
  */
-export async function admit(input: GovernedInput, caller: Caller, deps: AdmitDeps): Promise<Stage<Admitted>> {
+export async function admit(
+  input: GovernedInput,
+  { caller, tag }: { caller: Caller; tag?: string | undefined },
+  deps: AdmitDeps,
+): Promise<Stage<Admitted>> {
   const facts: { -readonly [Name in keyof Facts]: Facts[Name] } = {}
   try {
     const { db, providers, names, policies, guards, limits, receipts } = deps
@@ -73,8 +80,11 @@ export async function admit(input: GovernedInput, caller: Caller, deps: AdmitDep
       policy,
       custom: await guards.shieldPolicies.of(caller.tenantId),
     })
-    const payer = await payerOf(input, caller, db)
+    let payer = await payerOf(input, caller, db)
     facts.payerId = payer.id
+    const found = deps.budgets.of({ tenantId: caller.tenantId, payerId: payer.id, tag })
+    const budgets = found instanceof Promise ? await found : found
+    if (budgets.length > 0) payer = { ...payer, budgets }
     const index = await indexOf(input, caller, db)
     facts.index = index.name
     const conversationId = input.conversationId ?? newConversationId()

@@ -3,6 +3,7 @@ import type { Clock } from '../../../shared/time.ts'
 import type { Authenticator } from '../../identity/keys/authenticate.ts'
 import type { ReadText } from '../../knowledge/ingest/read-text.ts'
 import type { Search } from '../../knowledge/search/search.ts'
+import type { AppliedBudgets } from '../../metering/budgets/applied-budgets.ts'
 import type { Billing } from '../../metering/usage/billing.ts'
 import type { ModelNames } from '../../models/names.ts'
 import type { ProviderRegistry } from '../../models/registry.ts'
@@ -32,6 +33,8 @@ export type GovernedDeps = {
   ledger: Ledger
   idempotency: Idempotency
   billing: Billing
+  /** The budgets of groups, tags and tenants. */
+  budgets: Pick<AppliedBudgets, 'of'>
   /**
    * Whether a caller's key is still valid. Uses the authenticator's cache, so the result may be as old as a cache
    * entry.

@@ -21,6 +21,7 @@ import { type Broken, type Delivery, type Operation, type Refused, type Running,
 import { isDenial, isOverloadOnly } from './refusal.ts'
 import { requireWithin } from './request-limits.ts'
 import { screen } from './screen.ts'
+import { tagOf } from './tag.ts'
 import { beginTrail, type Stage, type Trail, withFacts } from './trail.ts'
 
 /**
@@ -38,12 +39,13 @@ export function governed<Input extends GovernedInput, Prepared, Begun>(
 ): Promise<Reply | undefined> {
   // An invalid header is rejected before the request leaves an entry.
   if (operation.caching) cacheRequestOf(context.request.headers)
+  const tag = tagOf(context.request.headers, context.body)
   return deps.idempotency.once(context, operation.path, async () => {
     // A model is called only if its answer can be recorded.
     deps.ledger.requireWritable()
     requireWithin(input, operation.isCompatible ? deps.limits : {}, context.caller.settings.limits)
     const { chain, stream } = input
-    const names = { requestedModel: chain.models?.[0]?.model ?? chain.model ?? null, streamed: stream }
+    const names = { requestedModel: chain.models?.[0]?.model ?? chain.model ?? null, streamed: stream, tag }
     const begun = beginTrail({ operation: operation.name, errors: operation.errors }, names, context, deps.clock)
     const { trail, admitted } = await admitRecorded(operation, input, begun, context, deps)
     return (replay) => answer(operation, { input, admitted, trail, context, replay }, deps)
@@ -59,7 +61,7 @@ async function admitRecorded(
   deps: GovernedDeps,
 ): Promise<{ trail: Trail; admitted: Admitted }> {
   const { caller, requestId } = context
-  const stage = await admit(input, caller, deps)
+  const stage = await admit(input, { caller, tag: begun.tag }, deps)
   const trail = withFacts(begun, stage.facts)
   if (stage.refusal) {
     const { error } = stage.refusal

@@ -57,7 +57,7 @@ export type Stage<T> =
 /** Begins the trail of a well-formed request. Nothing is stored yet. */
 export function beginTrail(
   { operation, errors }: Pick<Trail, 'operation' | 'errors'>,
-  { requestedModel, streamed }: Pick<Trail, 'requestedModel' | 'streamed'>,
+  { requestedModel, streamed, tag }: Pick<Trail, 'requestedModel' | 'streamed' | 'tag'>,
   { caller, requestId, endpoint, bodySha256 }: Pick<RequestContext, 'caller' | 'requestId' | 'endpoint' | 'bodySha256'>,
   clock: Clock,
 ): Trail {
@@ -76,6 +76,7 @@ export function beginTrail(
     requestedModel,
     index: null,
     streamed,
+    tag,
     policy: undefined,
     inspectors: NO_INSPECTORS,
     incidents: NONE,
@@ -121,6 +122,7 @@ export function withFacts(trail: Trail, facts: Facts): Trail {
     requestedModel: trail.requestedModel,
     index: facts.index ?? trail.index,
     streamed: trail.streamed,
+    tag: trail.tag,
     policy: facts.policy ?? trail.policy,
     inspectors: facts.inspectors ?? trail.inspectors,
     incidents: appended(trail.incidents, facts.incidents),

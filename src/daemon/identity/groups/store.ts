@@ -58,8 +58,14 @@ const nameExists = (name: string, cause?: unknown) =>
     cause,
   })
 
-/** Deletes the group and its memberships, and returns the deleted row. */
-export function deleteGroup(tx: Db, tenantId: string, id: string): Promise<GroupRow | undefined> {
+/** Deletes the group, its memberships and its budget, and returns the deleted row. */
+export async function deleteGroup(tx: Db, tenantId: string, id: string): Promise<GroupRow | undefined> {
+  await tx
+    .deleteFrom('budgets')
+    .where('tenant_id', '=', tenantId)
+    .where('scope', '=', 'group')
+    .where('subject', '=', id)
+    .execute()
   return tx
     .deleteFrom('groups')
     .where('tenant_id', '=', tenantId)

@@ -1,11 +1,14 @@
 // The routes for documents: training, listing and deletion.
 import type { z } from 'zod'
 import { GatewayError } from '../../../shared/errors.ts'
+import { isoTime } from '../../../shared/time.ts'
 import { DoneResponse, FlatError } from '../../../shared/wire/common.ts'
 import { ListDocumentsQuery, ListDocumentsResponse, TrainResponse } from '../../../shared/wire/indexes.ts'
 import { toPagination } from '../../platform/db/list-page.ts'
-import { idOf, type Route, reply, route } from '../../platform/http/route.ts'
+import type { OutboxEventRow } from '../../platform/db/tables.ts'
+import { idOf, type RequestContext, type Route, reply, route } from '../../platform/http/route.ts'
 import type { Log } from '../../platform/log.ts'
+import { indexFailed } from '../../records/events/events.ts'
 import { createDocumentScreening } from '../../safety/guards/documents.ts'
 import { createIntake } from '../ingest/intake.ts'
 import { type TrainDeps, type TrainedDocument, trainIndex } from '../ingest/train.ts'
@@ -88,12 +91,19 @@ export function documentRoutes({ log, uploadsDir, ...deps }: DocumentDeps): Rout
             const screening = createDocumentScreening(rules, caller.tenantId, guards)
             // Incidents are recorded even if the training fails, because documents that were stored before the failure
             // are kept.
-            const documents = await trainIndex(uploads, index, screening, deps, context).finally(() =>
-              record(screening.incidents()),
-            )
+            const failed = (documents: number) =>
+              deps.ledger.commit({ events: [failureOf(index, documents, context, deps.clock.now())] })
+            const documents = await trainIndex(uploads, index, screening, deps, context)
+              .catch(async (error: unknown) => {
+                // The caller gets the first error, even if the store is down.
+                if (!isOfCaller(error, signal)) await failed(uploads.length).catch(() => {})
+                throw error
+              })
+              .finally(() => record(screening.incidents()))
             const skipped = await deps.forbiddenFor(caller.tenantId, caller.settings.defaultSMLTPPolicy)
             const counts = { index: index.name, documents: documents.length, failed: countOf(documents, 'failed') }
             log.info({ request_id: requestId, ...counts }, 'index trained')
+            if (counts.failed > 0) await failed(counts.failed)
             if (counts.failed === documents.length) throw nothingTrained(uploads, documents)
             return reply(200, trained(index, documents, { requestId, skipped }))
           })
@@ -157,6 +167,21 @@ const tooManyTrainings = () =>
 
 const countOf = (documents: readonly TrainedDocument[], status: TrainedDocument['status']): number =>
   documents.filter((document) => document.status === status).length
+
+/** Whether a training ended because of its caller. Then the index has no fault to report. */
+const isOfCaller = (error: unknown, signal: AbortSignal): boolean => signal.aborted || error instanceof GatewayError
+
+/** The event about documents that could not be added. */
+const failureOf = (
+  index: IndexRow,
+  documents: number,
+  { caller, requestId }: Pick<RequestContext, 'caller' | 'requestId'>,
+  nowMs: number,
+): OutboxEventRow =>
+  indexFailed(
+    { tenantId: index.tenant_id, createdAt: isoTime(nowMs) },
+    { indexId: index.id, indexName: index.name, documents, requestId, userId: caller.userId, apiKeyId: caller.keyId },
+  )
 
 /** Returns the error for a training that indexed no documents. The error contains the reason for each document. */
 function nothingTrained(uploads: readonly { isTooLarge: boolean }[], documents: TrainedDocument[]): GatewayError {

@@ -7,6 +7,7 @@ import type { SetLimit } from '../../models/output-limits.ts'
 import type { ProviderCall, TokenUsage } from '../../models/provider.ts'
 import type { SpendCounterRow } from '../../platform/db/tables.ts'
 import type { Caller } from '../../platform/http/caller.ts'
+import { NO_BUDGETS } from '../budgets/applied-budgets.ts'
 import type { PointAllowances } from '../config.ts'
 import { createBudgets } from './budgets.ts'
 import { inputTokensAtMost } from './input-tokens.ts'
@@ -206,7 +207,10 @@ export function createBilling(
       })
       const spend: SpendCounterRow[] = []
       if (amount.nanos > 0 || amount.points > 0) spend.push(spentBy('user', payer.id))
-      if (amount.nanos > 0) spend.push(spentBy('key', caller.keyId))
+      if (amount.nanos > 0) {
+        spend.push(spentBy('key', caller.keyId))
+        for (const { id } of payer.budgets ?? NO_BUDGETS) spend.push(spentBy('budget', id))
+      }
       return { amount, cost: { mode, period, nanos, points: amount.points, isPriceKnown: isKnown }, spend }
     },
   }

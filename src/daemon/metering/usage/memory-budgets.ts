@@ -29,8 +29,13 @@ export function createMemoryBudgets({
   db,
   clock,
   accountsInMemory = ACCOUNTS_IN_MEMORY,
+  onSpent,
 }: Omit<BudgetsDeps, 'log'>): Budgets {
-  const accounts: Record<SpendCounterRow['holder'], Map<string, Account>> = { user: new Map(), key: new Map() }
+  const accounts: Record<SpendCounterRow['holder'], Map<string, Account>> = {
+    user: new Map(),
+    key: new Map(),
+    budget: new Map(),
+  }
   const loading = new Map<string, Promise<Account>>()
 
   const known = (holder: SpendCounterRow['holder'], id: string, period: Period) =>
@@ -52,13 +57,14 @@ export function createMemoryBudgets({
     return loaded
   }
 
-  function reserveFrom(request: SpendRequest, user: Account, key: Account, period: Period): Payment {
-    const standing = { points: user.points, userNanos: user.nanos, keyNanos: key.nanos }
+  function reserveFrom(request: SpendRequest, { user, key, budgets }: Accounts, period: Period): Payment {
+    const states = budgets.length === 0 ? NONE : budgets.map(({ nanos }) => nanos)
+    const standing = { points: user.points, userNanos: user.nanos, keyNanos: key.nanos, budgets: states }
     const mode = modeFor(request, standing)
     if (mode === undefined) throw refusalOf(request, standing, period, clock.now())
     // Reserves the amount even if no limit is set, because a limit may be set while the request runs.
     const nanos = mode === 'usage-by-model' ? nanosFor(request, standing) : 0
-    return new MemoryPayment(request, { mode, nanos }, user, key)
+    return new MemoryPayment(request, { mode, nanos }, { user, key, budgets }, onSpent)
   }
 
   function reserve(request: SpendRequest): Payment | Promise<Payment> {
@@ -66,14 +72,27 @@ export function createMemoryBudgets({
     const period = periodAt(clock.now())
     const user = known('user', payerId, period)
     const key = known('key', keyId, period)
-    if (user && key) return reserveFrom(request, user, key, period)
-    const loads = [user ?? load('user', tenantId, payerId, period), key ?? load('key', tenantId, keyId, period)]
+    const budgets = request.budgets.length === 0 ? NONE : request.budgets.map(({ id }) => known('budget', id, period))
+    if (user && key && areKnown(budgets)) return reserveFrom(request, { user, key, budgets }, period)
+    const loads = [
+      user ?? load('user', tenantId, payerId, period),
+      key ?? load('key', tenantId, keyId, period),
+      ...request.budgets.map(({ id }, at) => budgets[at] ?? load('budget', tenantId, id, period)),
+    ]
     // Starts again after loading: while the account was loading, the key may have been evicted, or vice versa.
     return Promise.all(loads).then(() => reserve(request))
   }
 
   return { reserve, close: () => {} }
 }
+
+const NONE: readonly never[] = []
+
+/** The accounts of a request: of its payer, its key and its budgets. */
+type Accounts = { user: Account; key: Account; budgets: readonly Account[] }
+
+const areKnown = (accounts: readonly (Account | undefined)[]): accounts is readonly Account[] =>
+  accounts.every((account) => account !== undefined)
 
 // The name includes the month: a load that ends after the month has changed must not overwrite the new month's account.
 const accountName = (id: string, { name }: Period) => `${id} ${name}`
@@ -104,8 +123,11 @@ class MemoryPayment implements Payment {
   readonly period: string
   readonly coveredNanos: number | undefined
   readonly reserved = undefined
+  readonly #request: SpendRequest
   readonly #user: Account
   readonly #key: Account
+  readonly #budgets: readonly Account[]
+  readonly #onSpent: BudgetsDeps['onSpent']
   readonly #points: number
   readonly #nanos: number
   #isOpen = true
@@ -113,14 +135,17 @@ class MemoryPayment implements Payment {
   constructor(
     request: SpendRequest,
     { mode, nanos }: { mode: BillingMode; nanos: number },
-    user: Account,
-    key: Account,
+    { user, key, budgets }: Accounts,
+    onSpent: BudgetsDeps['onSpent'],
   ) {
     this.mode = mode
     this.fallback = fallbackOf(request.mode, mode)
     this.period = user.period
+    this.#request = request
     this.#user = user
     this.#key = key
+    this.#budgets = budgets
+    this.#onSpent = onSpent
     this.coveredNanos = mode === 'usage-by-model' && hasBudget(request) ? nanos : undefined
     this.#points = mode === 'user-completions' ? request.points : 0
     this.#nanos = nanos
@@ -131,6 +156,8 @@ class MemoryPayment implements Payment {
     this.#user.points.spent += points
     this.#user.nanos.spent += nanos
     this.#key.nanos.spent += nanos
+    for (const budget of this.#budgets) budget.nanos.spent += nanos
+    if (nanos > 0 && hasBudget(this.#request)) this.#onSpent?.(this.#request, this.period)
   }
 
   release(): undefined {
@@ -139,7 +166,12 @@ class MemoryPayment implements Payment {
   }
 
   #add(sign: 1 | -1): void {
-    for (const account of [this.#user, this.#key]) account.running += sign
+    this.#user.running += sign
+    this.#key.running += sign
+    for (const budget of this.#budgets) {
+      budget.running += sign
+      budget.nanos.reserved += sign * this.#nanos
+    }
     this.#user.points.reserved += sign * this.#points
     this.#user.nanos.reserved += sign * this.#nanos
     this.#key.nanos.reserved += sign * this.#nanos

@@ -1,6 +1,7 @@
 import type { BillingFallback, BillingMode, UsageByModel } from '../../../shared/wire/billing.ts'
 import type { License } from '../../../shared/wire/users.ts'
 import type { ReservedRequest } from '../../platform/db/spend-counters.ts'
+import type { AppliedBudget } from '../budgets/applied-budgets.ts'
 
 /** The billing mode and reservation of an accepted request. */
 export type Payment = {
@@ -21,5 +22,10 @@ export type Payment = {
 /** The cost of one request, either in dollars or in points; the other amount is 0. */
 export type SpendAmount = { nanos: number; points: number }
 
-/** The account that a request is billed to. */
-export type Payer = { id: string; license: License; usageByModel: UsageByModel }
+/** The account that a request is billed to, and the budgets of groups, tags and the tenant that limit the request. */
+export type Payer = {
+  id: string
+  license: License
+  usageByModel: UsageByModel
+  budgets?: readonly AppliedBudget[] | undefined
+}

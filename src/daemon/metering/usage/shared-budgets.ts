@@ -52,7 +52,7 @@ type Decision = SpendDecision | { refusal: GatewayError }
  * decided together in the next transaction. Unlimited requests skip the database. Reservations are leases: a daemon
  * renews them while their request runs. If the daemon is killed, its reservations expire soon.
  */
-export function createSharedBudgets({ db, clock, log }: BudgetsDeps): Budgets {
+export function createSharedBudgets({ db, clock, log, onSpent }: BudgetsDeps): Budgets {
   const decided = createBatches({
     db,
     size: REQUESTS_PER_TRANSACTION,
@@ -84,7 +84,7 @@ export function createSharedBudgets({ db, clock, log }: BudgetsDeps): Budgets {
     const period = periodAt(clock.now())
     const keys = new Map<string, SpendCounterKey>()
     for (const request of requests) {
-      for (const key of [userKey(request, period), keyKey(request, period)]) keys.set(spendCounterName(key), key)
+      for (const key of counterKeys(request, period)) keys.set(spendCounterName(key), key)
     }
     const counters = new Map(
       (await lockSpend(tx, [...keys.values()], SPEND_LOCK_WAIT_MS)).map((row) => [
@@ -97,9 +97,14 @@ export function createSharedBudgets({ db, clock, log }: BudgetsDeps): Budgets {
     }
     const reservations: Reservation[] = []
     const decisions = requests.map((request): Decision => {
-      const user = counters.get(spendCounterName(userKey(request, period))) as CounterState
-      const key = counters.get(spendCounterName(keyKey(request, period))) as CounterState
-      const standing = { points: user.points, userNanos: user.nanos, keyNanos: key.nanos }
+      const stateOf = (key: SpendCounterKey) => counters.get(spendCounterName(key)) as CounterState
+      const user = stateOf(userKey(request, period))
+      const standing = {
+        points: user.points,
+        userNanos: user.nanos,
+        keyNanos: stateOf(keyKey(request, period)).nanos,
+        budgets: budgetKeys(request, period).map((key) => stateOf(key).nanos),
+      }
       const mode = modeFor(request, standing)
       if (mode === undefined) return { refusal: refusalOf(request, standing, period, clock.now()) }
       const coveredNanos = mode === 'usage-by-model' && hasBudget(request) ? nanosFor(request, standing) : undefined
@@ -133,7 +138,10 @@ export function createSharedBudgets({ db, clock, log }: BudgetsDeps): Budgets {
       period,
       coveredNanos,
       reserved,
-      settled: ended,
+      settled({ amount }) {
+        ended()
+        if (amount.nanos > 0 && hasBudget(request)) onSpent?.(request, period)
+      },
       release() {
         if (!reserved || !running.has(request.requestId)) return undefined
         ended()
@@ -194,6 +202,15 @@ const keyKey = ({ tenantId, keyId }: SpendRequest, { name }: Period): SpendCount
   period: name,
 })
 
+const budgetKeys = ({ tenantId, budgets }: SpendRequest, { name }: Period): SpendCounterKey[] =>
+  budgets.map(({ id }) => ({ tenant_id: tenantId, holder: 'budget', holder_id: id, period: name }))
+
+const counterKeys = (request: SpendRequest, period: Period): SpendCounterKey[] => [
+  userKey(request, period),
+  keyKey(request, period),
+  ...budgetKeys(request, period),
+]
+
 function reservationsOf(
   request: SpendRequest,
   { mode, coveredNanos: nanos = 0 }: Omit<SpendDecision, 'period'>,
@@ -202,5 +219,5 @@ function reservationsOf(
   const { requestId: request_id } = request
   if (mode === 'user-completions')
     return [{ ...userKey(request, period), request_id, nanos: 0, points: request.points }]
-  return [userKey(request, period), keyKey(request, period)].map((key) => ({ ...key, request_id, nanos, points: 0 }))
+  return counterKeys(request, period).map((key) => ({ ...key, request_id, nanos, points: 0 }))
 }

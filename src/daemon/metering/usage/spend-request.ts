@@ -5,6 +5,7 @@ import type { KeySettings } from '../../../shared/wire/keys.ts'
 import type { License } from '../../../shared/wire/users.ts'
 import type { Db } from '../../platform/db/db.ts'
 import type { Log } from '../../platform/log.ts'
+import { type AppliedBudget, NO_BUDGETS } from '../budgets/applied-budgets.ts'
 import type { PointAllowances } from '../config.ts'
 import { toNanosLimit } from './money.ts'
 import type { Payer, Payment } from './payment.ts'
@@ -29,6 +30,8 @@ export type SpendRequest = {
   pointsLimit: number | null
   userLimitNanos: number | null
   keyLimitNanos: number | null
+  /** The budgets of groups, tags and the tenant that limit the request. */
+  budgets: readonly AppliedBudget[]
   /** Returns the maximum cost of the answer in nano-dollars. */
   nanosAtMost(): number
   /**
@@ -43,15 +46,20 @@ export type Standing = {
   points: SpendState
   userNanos: SpendState
   keyNanos: SpendState
+  /** In the order of the request's `budgets`. */
+  budgets: readonly SpendState[]
 }
 export type SpendState = { readonly spent: number; readonly reserved: number }
 
 /** Returns the limits for a request that is sent with this key and billed to this account. */
 export function limitsOf(
-  { license, usageByModel }: Payer,
+  { license, usageByModel, budgets = NO_BUDGETS }: Payer,
   key: Pick<KeySettings, 'billingMode' | 'usageByModel'>,
   allowances: PointAllowances,
-): Pick<SpendRequest, 'mode' | 'mayPayDollars' | 'license' | 'pointsLimit' | 'userLimitNanos' | 'keyLimitNanos'> {
+): Pick<
+  SpendRequest,
+  'mode' | 'mayPayDollars' | 'license' | 'pointsLimit' | 'userLimitNanos' | 'keyLimitNanos' | 'budgets'
+> {
   return {
     mode: key.billingMode,
     mayPayDollars: usageByModel.enabled,
@@ -59,6 +67,7 @@ export function limitsOf(
     pointsLimit: allowances[license] ?? null,
     userLimitNanos: toNanosLimit(usageByModel.dollarLimit),
     keyLimitNanos: key.usageByModel.enabled ? toNanosLimit(key.usageByModel.dollarLimit) : null,
+    budgets,
   }
 }
 
@@ -80,24 +89,45 @@ export function modeFor(request: SpendRequest, standing: Standing): BillingMode 
 }
 
 /** Whether a dollar budget limits the request. */
-export const hasBudget = ({ userLimitNanos, keyLimitNanos }: SpendRequest): boolean =>
-  userLimitNanos !== null || keyLimitNanos !== null
+export const hasBudget = ({ userLimitNanos, keyLimitNanos, budgets }: SpendRequest): boolean =>
+  userLimitNanos !== null || keyLimitNanos !== null || budgets.length > 0
 
 /**
  * Returns the amount to reserve for a request that is billed in dollars: its maximum cost, or the remaining budget if
  * that is less. Call it after `modeFor`.
  */
-export function nanosFor(request: SpendRequest, { userNanos, keyNanos }: Standing): number {
+export function nanosFor(request: SpendRequest, standing: Standing): number {
   const left = ({ spent, reserved }: SpendState, limit: number | null) =>
     limit === null ? Number.POSITIVE_INFINITY : Math.max(0, limit - spent - reserved)
-  return Math.min(request.nanosAtMost(), left(userNanos, request.userLimitNanos), left(keyNanos, request.keyLimitNanos))
+  const { userNanos, keyNanos, budgets } = standing
+  const ofBoth = Math.min(left(userNanos, request.userLimitNanos), left(keyNanos, request.keyLimitNanos))
+  const ofBudgets = budgets.map((state, at) => left(state, request.budgets[at]?.limitNanos ?? null))
+  return Math.min(request.nanosAtMost(), ofBoth, ...ofBudgets)
 }
 
-function canPayDollars(request: SpendRequest, { userNanos, keyNanos }: Standing): boolean {
+const canPayDollars = (request: SpendRequest, standing: Standing): boolean =>
+  !hasBudget(request) || exceededLimit(request, standing) === undefined
+
+/** A limit in dollars, the words for its holder in messages, and the holder's spend. */
+type DollarLimit = { whose: string; limit: number; state: SpendState }
+
+/** Returns the first limit that the request exceeds. */
+function exceededLimit(request: SpendRequest, { userNanos, keyNanos, budgets }: Standing): DollarLimit | undefined {
   const { userLimitNanos, keyLimitNanos } = request
-  if (!hasBudget(request)) return true
-  return fitsDollars(request, userLimitNanos, userNanos) && fitsDollars(request, keyLimitNanos, keyNanos)
+  if (userLimitNanos !== null && !fitsDollars(request, userLimitNanos, userNanos))
+    return { whose: 'This account', limit: userLimitNanos, state: userNanos }
+  if (keyLimitNanos !== null && !fitsDollars(request, keyLimitNanos, keyNanos))
+    return { whose: 'This API key', limit: keyLimitNanos, state: keyNanos }
+  for (const [at, budget] of request.budgets.entries()) {
+    const state = budgets[at] as SpendState
+    if (!fitsDollars(request, budget.limitNanos, state))
+      return { whose: holderOf(budget), limit: budget.limitNanos, state }
+  }
+  return undefined
 }
+
+const holderOf = ({ scope, subject }: AppliedBudget): string =>
+  scope === 'tag' ? `The tag "${subject}"` : scope === 'group' ? "This account's group" : 'This tenant'
 
 const fitsDollars = (request: SpendRequest, limit: number | null, state: SpendState): boolean =>
   fits(request.nanosAtLeast(state.reserved > 0), limit, state)
@@ -117,6 +147,7 @@ export function refusalOf(request: SpendRequest, standing: Standing, period: Per
     points: { ...standing.points, reserved: 0 },
     userNanos: { ...standing.userNanos, reserved: 0 },
     keyNanos: { ...standing.keyNanos, reserved: 0 },
+    budgets: standing.budgets.map(({ spent }) => ({ spent, reserved: 0 })),
   }
   // True if the request would fit once all running requests had released their reservations. Most reservations are
   // released soon.
@@ -147,14 +178,11 @@ function outOfPoints(
  * Describes the exhausted budget. Amounts are rounded to cents, except very small amounts. GET /usage returns the
  * details.
  */
-function outOfDollars(request: SpendRequest, { userNanos, keyNanos }: Standing): string {
-  const ofUser = !fitsDollars(request, request.userLimitNanos, userNanos)
-  const [whose, limit, state] = ofUser
-    ? ['account', request.userLimitNanos, userNanos]
-    : (['API key', request.keyLimitNanos, keyNanos] as const)
+function outOfDollars(request: SpendRequest, standing: Standing): string {
+  const { whose, limit, state } = exceededLimit(request, standing) as DollarLimit
   const nanos = request.nanosAtLeast(state.reserved > 0)
   const needs = nanos < request.nanosAtMost() ? 'needs at least' : 'may cost'
-  return `This ${whose} may spend ${cents(limit as number)} a month; ${cents(state.spent)} are spent, and this request ${needs} ${cents(nanos)}.`
+  return `${whose} may spend ${cents(limit)} a month; ${cents(state.spent)} are spent, and this request ${needs} ${cents(nanos)}.`
 }
 
 const cents = (nanos: number): string => `$${(nanos / 1e9).toFixed(nanos < 1e7 && nanos > 0 ? 6 : 2)}`
@@ -171,6 +199,8 @@ export type Budgets = {
 
 export type BudgetsDeps = {
   db: Db
+  /** Called after a request with a budget was billed in dollars. */
+  onSpent?: (request: SpendRequest, period: string) => void
   clock: Clock
   log: Pick<Log, 'error'>
   /** For budgets in memory: above this number of accounts or keys, idle accounts and keys are evicted. */

@@ -31,6 +31,7 @@ import { rights } from './migrations/0029-rights.ts'
 import { masterKeyRotation } from './migrations/0030-master-key-rotation.ts'
 import { evidenceUnsigned } from './migrations/0031-evidence-unsigned.ts'
 import { skeletons } from './migrations/0032-skeletons.ts'
+import { reports } from './migrations/0034-reports.ts'
 import { storedProviders } from './migrations/0035-stored-providers.ts'
 import { fixSqliteStatistics } from './sqlite-statistics.ts'
 
@@ -64,6 +65,7 @@ const STEPS: Record<string, MigrationStep | MigrationWithData> = {
   '0030-master-key-rotation': masterKeyRotation,
   '0031-evidence-unsigned': evidenceUnsigned,
   '0032-skeletons': skeletons,
+  '0034-reports': reports,
   '0035-stored-providers': storedProviders,
 }
 

@@ -1,5 +1,6 @@
 // The row types of all tables, in one file so that the schema can be read as a whole.
 import type { IndexAccess, SystemRole } from '../../../shared/permissions.ts'
+import type { BudgetScope } from '../../../shared/wire/budgets.ts'
 import type { LossCause } from '../../../shared/wire/evidence.ts'
 import type { GuardDirection, IncidentAction, IncidentKind, Severity } from '../../../shared/wire/incidents.ts'
 import type { License } from '../../../shared/wire/users.ts'
@@ -155,6 +156,8 @@ export type Tables = {
   /** Each daemon writes one row to check whether the store accepts writes. */
   store_probes: { id: string; written_at: string; padding: string }
   spend_counters: SpendCounterRow
+  budgets: BudgetRow
+  provider_outages: ProviderOutageRow
   spend_reservations: SpendReservationRow
   idempotency_results: IdempotencyResultRow
   indexes: {
@@ -431,7 +434,7 @@ export type LogOwnerRow = {
   groups: string
 }
 
-/** The billed requests of one user, key and model on one day: the sums over their receipts. */
+/** The billed requests of one user, key, model and tag on one day: the sums over their receipts. */
 export type UsageDayRow = {
   tenant_id: string
   /** The UTC day on which the requests started: `2026-11-22`. */
@@ -440,6 +443,8 @@ export type UsageDayRow = {
   user_id: string
   api_key_id: string
   model: string
+  /** Empty if the requests have no tag. */
+  tag: string
   requests: number
   input_tokens: number
   output_tokens: number
@@ -525,11 +530,35 @@ export type WebhookDeliveryRow = {
   is_test: number
 }
 
-/** The spend of an account or a key in one month: the sum over its receipts. */
+/** The monthly dollar budget of a group, of a tenant, or of all requests of a tenant with a tag. */
+export type BudgetRow = {
+  id: string
+  tenant_id: string
+  scope: BudgetScope
+  /** The id of the group or the tenant, or the tag. Unique in its tenant and scope. */
+  subject: string
+  limit_nanos: number
+  created_at: string
+  updated_at: string
+}
+
+/** A model whose circuit is open for a tenant. The row is deleted when the model has answered again. */
+export type ProviderOutageRow = {
+  tenant_id: string
+  /** The model, with its provider and location. */
+  slot: string
+  reason: string
+  since: string
+}
+
+/** The spend of an account, a key or a budget in one month: the sum over its receipts. */
 export type SpendCounterRow = {
   tenant_id: string
-  /** `user`: everything that was billed to this account. `key`: only the dollars that were spent through this key. */
-  holder: 'user' | 'key'
+  /**
+   * `user`: everything that was billed to this account. `key`: only the dollars that were spent through this key.
+   * `budget`: the dollars that count toward a row of `budgets`.
+   */
+  holder: 'user' | 'key' | 'budget'
   holder_id: string
   period: string
   /** Cost of the requests that were billed in dollars. */

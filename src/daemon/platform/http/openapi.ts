@@ -3,6 +3,7 @@ import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiPathsObj
 import { INTERFACE_VERSION } from '../../../shared/spec-limits.ts'
 import { CACHE_HEADER, CACHE_REQUESTS } from '../../../shared/wire/cache.ts'
 import { IdempotencyKey } from '../../../shared/wire/common.ts'
+import { TAG_HEADER, TagHeader } from '../../../shared/wire/tags.ts'
 import type { ResponseDoc, Route } from './route.ts'
 
 /** Generates the OpenAPI 3.1 document of these routes from the schemas that validate the requests. */
@@ -43,14 +44,15 @@ function operation(route: Route): ZodOpenApiOperationObject {
     summary: route.summary,
     tags: route.tags,
     ...(route.access !== 'none' && { security: [{ apiKey: [] }] }),
-    ...((params.length > 0 || route.query || route.takesIdempotencyKey || route.usesCache) && {
+    ...((params.length > 0 || route.query || takesHeaders(route)) && {
       requestParams: {
         ...(params.length > 0 && { path: z.object(Object.fromEntries(params.map((name) => [name, z.string()]))) }),
         ...(route.query instanceof z.ZodObject && { query: route.query }),
-        ...((route.takesIdempotencyKey || route.usesCache) && {
+        ...(takesHeaders(route) && {
           header: z.object({
             ...(route.takesIdempotencyKey && IDEMPOTENCY_HEADER),
             ...(route.usesCache && ANSWER_CACHE_HEADER),
+            ...(route.callsModels && { [TAG_HEADER]: TagHeader }),
           }),
         }),
       },
@@ -61,6 +63,9 @@ function operation(route: Route): ZodOpenApiOperationObject {
     responses: Object.fromEntries(Object.entries(route.responses).map(([status, doc]) => [status, response(doc)])),
   }
 }
+
+const takesHeaders = ({ takesIdempotencyKey, usesCache, callsModels }: Route): boolean =>
+  takesIdempotencyKey === true || usesCache === true || callsModels === true
 
 const bodyType = (route: Route) => (route.bodyLimit === 'unread' ? 'multipart/form-data' : 'application/json')
 

@@ -29,6 +29,7 @@ export type Activity = {
     | 'evidence_management'
     | 'cache_management'
     | 'configuration_management'
+    | 'budget_management'
     | 'api_access'
   /** `create`, `update`, `delete`, `revoke` … */
   operation: string
@@ -51,6 +52,7 @@ export type Activity = {
     | 'answer_cache'
     | 'configuration'
     | 'provider'
+    | 'budget'
   resourceId: string
   /** The text after "External API: ", such as `created group "ops"`. This text contains names but never secrets. */
   description: string

@@ -25,6 +25,18 @@ export type CanaryLeaked = EventData<'promptshield:canary:leaked'>
 export type DlpIncident = EventData<'dlp:incident'>
 /** Personal data that was detected or redacted. */
 export type PiiIncident = EventData<'pii:incident'>
+/** A key that expires soon. */
+export type KeyExpiring = EventData<'key:expiring'>
+/** A budget that has reached a threshold. */
+export type BudgetThreshold = EventData<'budget:threshold'>
+/** A model that is down. */
+export type ProviderDown = EventData<'provider:down'>
+/** A model that answers again. */
+export type ProviderRecovered = EventData<'provider:recovered'>
+/** Documents that could not be added to an index. */
+export type IndexFailed = EventData<'index:failed'>
+/** Lost or contradicted evidence. */
+export type EvidenceDegraded = EventData<'evidence:degraded'>
 /** A client address with many rejected requests. */
 export type RejectedRequests = EventData<'security:rejected_requests'>
 
@@ -75,6 +87,37 @@ export const rejectedRequests = (at: Occurrence, data: RejectedRequests): Outbox
     data.windowStart,
   ])
 
+/** `key:expiring`: one per key and time of expiry. */
+export const keyExpiring = (at: Occurrence, data: KeyExpiring): OutboxEventRow =>
+  toRow('key:expiring', at, data, [at.tenantId, 'key:expiring', data.apiKeyId, data.expiresAt])
+
+/** `budget:threshold`: one per budget, month and threshold, even if the limit changes. */
+export const budgetThreshold = (at: Occurrence, data: BudgetThreshold): OutboxEventRow =>
+  toRow('budget:threshold', at, data, [
+    at.tenantId,
+    'budget:threshold',
+    data.scope,
+    data.budgetId ?? data.subject,
+    data.period,
+    data.threshold,
+  ])
+
+/** `provider:down`: one per outage. */
+export const providerDown = (at: Occurrence, data: ProviderDown): OutboxEventRow =>
+  toRow('provider:down', at, data, [at.tenantId, 'provider:down', data.model, data.since])
+
+/** `provider:recovered`: one per outage. */
+export const providerRecovered = (at: Occurrence, data: ProviderRecovered): OutboxEventRow =>
+  toRow('provider:recovered', at, data, [at.tenantId, 'provider:recovered', data.model, data.since])
+
+/** `index:failed`: one per training request with documents that could not be added. */
+export const indexFailed = (at: Occurrence, data: IndexFailed): OutboxEventRow =>
+  inRequest('index:failed', at, data, data.indexId)
+
+/** `evidence:degraded`: one per loss. */
+export const evidenceDegraded = (at: Occurrence, data: EvidenceDegraded): OutboxEventRow =>
+  toRow('evidence:degraded', at, data, [at.tenantId, 'evidence:degraded', data.lossId, data.foundAt])
+
 /**
  * `webhook:test`: one per call. The event is sent only to one endpoint, not to all subscribers.
  * @param now milliseconds since 1970
@@ -103,10 +146,7 @@ const toTestRow = <Type extends EventType>(
   fanned_out_at: isoTime(now),
 })
 
-type RequestEvent = Exclude<
-  EventType,
-  'api:limit_reached' | 'api:model_failover' | 'security:rejected_requests' | typeof TEST_EVENT
->
+type RequestEvent = Extract<EventType, `promptshield:${string}` | 'dlp:incident' | 'pii:incident' | 'index:failed'>
 
 const inRequest = <Type extends RequestEvent>(type: Type, at: Occurrence, data: EventData<Type>, which: string) =>
   toRow(type, at, data, [at.tenantId, data.requestId, type, which])

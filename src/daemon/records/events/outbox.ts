@@ -26,6 +26,16 @@ export async function markWithoutEndpoints(db: Db, events: readonly OutboxEventR
 }
 
 /**
+ * Stores events without the ledger. Events that are already stored are skipped, so each event is sent once, also if
+ * several daemons report the same occurrence. Returns whether any event is new.
+ */
+export async function insertEvents(db: Db, events: readonly OutboxEventRow[]): Promise<boolean> {
+  if (events.length === 0) return false
+  await markWithoutEndpoints(db, events)
+  return (await insertRows(db, 'outbox_events', events, { onConflict: 'ignore' })) > 0
+}
+
+/**
  * The position of an event among its tenant's events: ordered by time, then by id. An empty id precedes all events of
  * the same time.
  */

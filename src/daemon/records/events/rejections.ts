@@ -2,11 +2,11 @@ import { REJECTION_REPORTS_PER_MINUTE } from '../../../shared/spec-limits.ts'
 import { type Clock, isoTime } from '../../../shared/time.ts'
 import { createCoalescedTask } from '../../platform/concurrency/coalesced-task.ts'
 import type { Db } from '../../platform/db/db.ts'
-import { insertRows } from '../../platform/db/insert-rows.ts'
 import { ADDRESS_WINDOW_MS, type CountRejection, createAddressCounter } from '../../platform/http/address-rate.ts'
 import type { Log } from '../../platform/log.ts'
 import { type RejectedRequests, rejectedRequests } from './events.ts'
-import { markWithoutEndpoints } from './outbox.ts'
+import { findOperatorTenant } from './operator-tenant.ts'
+import { insertEvents } from './outbox.ts'
 
 /** Reports client addresses with many rejected requests. */
 export type RejectionReports = {
@@ -52,9 +52,7 @@ export function createRejectionReports({
     if (tenantId === undefined || reports.length === 0) return
     const createdAt = isoTime(clock.now())
     const events = reports.map((report) => rejectedRequests({ tenantId, createdAt }, report))
-    await markWithoutEndpoints(db, events)
-    const stored = await insertRows(db, 'outbox_events', events, { onConflict: 'ignore' })
-    if (stored > 0) announceEvents()
+    if (await insertEvents(db, events)) announceEvents()
   }
 
   function report(data: RejectedRequests, windowStartMs: number): void {
@@ -80,15 +78,4 @@ export function createRejectionReports({
     },
     close: storing.idle,
   }
-}
-
-/** Returns the tenant of the operator key. A rejected request has no tenant, so the operator receives its events. */
-async function findOperatorTenant(db: Db): Promise<string | undefined> {
-  const key = await db
-    .selectFrom('api_keys')
-    .select('tenant_id')
-    .where('is_operator', '=', 1)
-    .where('revoked_at', 'is', null)
-    .executeTakeFirst()
-  return key?.tenant_id
 }

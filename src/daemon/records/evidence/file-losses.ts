@@ -1,6 +1,6 @@
 import { type Clock, isoTime } from '../../../shared/time.ts'
 import type { Db } from '../../platform/db/db.ts'
-import type { FoundLoss, Losses } from './losses.ts'
+import type { FoundLoss } from './found-loss.ts'
 
 /**
  * Remembers that this daemon has written its checkpoint file. Only then is a missing file a loss: a file that is
@@ -20,7 +20,7 @@ export type FileMemory = {
   failed(error: unknown): Promise<boolean>
 }
 
-export type FileMemoryDeps = OwnFile & { db: Db; losses: Pick<Losses, 'report'> }
+export type FileMemoryDeps = OwnFile & { db: Db; losses: { report(found: readonly FoundLoss[]): Promise<void> } }
 
 export function createFileMemory({ db, clock, file, daemonId, losses }: FileMemoryDeps): FileMemory {
   return {

@@ -10,23 +10,7 @@ import { createFreshCache } from '../../platform/db/fresh-cache.ts'
 import type { EvidenceLossRow } from '../../platform/db/tables.ts'
 import type { Log } from '../../platform/log.ts'
 import { forgetFile } from './file-losses.ts'
-
-/** A part of the evidence that is lost. */
-export type FoundLoss = {
-  id: string
-  cause: LossCause
-  /** One sentence. */
-  detail: string
-  /** The chain that contradicts its notes. It is closed: no entry and no checkpoint is signed for it anymore. */
-  closes?: ChainOfTenant | undefined
-  /**
-   * The chain that another party says contradicts its notes. Only the acknowledgement closes it, so that another party
-   * cannot close logs.
-   */
-  doubts?: ChainOfTenant | undefined
-}
-
-type ChainOfTenant = { tenantId: string; chain: string }
+import type { FoundLoss } from './found-loss.ts'
 
 /**
  * The losses of this store. A loss closes the chain that it concerns. The writers of a closed chain continue in its

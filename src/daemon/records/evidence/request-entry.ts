@@ -87,7 +87,7 @@ export function toRequestEntry(facts: RequestFacts, end: RequestEnd): EntryDraft
     requested_model: requestedModel.text,
     user_id: facts.userId,
     key_id: facts.keyId,
-    metadata: facts.payerId === facts.userId ? NO_METADATA : { payer_id: facts.payerId },
+    metadata: summarisedMetadata(facts),
     cost: answered ? answered.cost : null,
     usage: answered ? { input_tokens: answered.usage.inputTokens, output_tokens: answered.usage.outputTokens } : null,
     times: { started_at: startedAt },
@@ -97,6 +97,11 @@ export function toRequestEntry(facts: RequestFacts, end: RequestEnd): EntryDraft
 }
 
 const NO_METADATA = {}
+
+const summarisedMetadata = ({ payerId, userId, tag }: RequestFacts): SummaryFacts['metadata'] =>
+  payerId === userId && tag === undefined
+    ? NO_METADATA
+    : { ...(payerId !== userId && { payer_id: payerId }), ...(tag !== undefined && { tag }) }
 
 function attemptsOf(facts: RequestFacts): string {
   const { attempts, entitlements } = facts
@@ -183,9 +188,10 @@ function usageOf(answered: Answered | undefined): string {
 const unreadOf = ({ unreadFiles }: RequestFacts): string =>
   unreadFiles === undefined ? '' : `"unread_files":${toCanonicalJson(unreadFiles)},`
 
-function metadataOf({ streamed, payerId, userId }: RequestFacts, { answered }: RequestEnd): string {
+/** Tags contain only characters that need no escapes. */
+function metadataOf({ streamed, payerId, userId, tag }: RequestFacts, { answered }: RequestEnd): string {
   const payer = payerId === userId ? '' : `"payer_id":"${payerId}",`
-  return `{"ending":${answered ? `"${answered.outcome}"` : 'null'},${payer}"streamed":${streamed}}`
+  return `{"ending":${answered ? `"${answered.outcome}"` : 'null'},${payer}"streamed":${streamed}${tag === undefined ? '' : `,"tag":"${tag}"`}}`
 }
 
 const severityOf = ({ result, error }: RequestEnd): SummaryFacts['severity'] => {

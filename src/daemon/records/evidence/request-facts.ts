@@ -54,6 +54,8 @@ export type RequestFacts = {
   requestedModel: string | null
   index: string | null
   streamed: boolean
+  /** The tag to which the cost is attributed. */
+  tag?: string | undefined
   /** Undefined until the policy is known. */
   policy: RecordedPolicy | undefined
   /** The inspectors that have inspected or will inspect the request. */

@@ -60,9 +60,13 @@ export function toStoredRequest(facts: RequestFacts, end: RequestEnd, texts: Pay
   )
 }
 
-const metadataOf = ({ streamed, payerId, userId, documentsRetrieved }: RequestFacts, answered: Answered | undefined) =>
+const metadataOf = (
+  { streamed, payerId, userId, tag, documentsRetrieved }: RequestFacts,
+  answered: Answered | undefined,
+) =>
   (streamed ? '"streamed":true,' : '') +
   (payerId === userId ? '' : `"payer_id":"${payerId}",`) +
+  (tag === undefined ? '' : `"tag":"${tag}",`) +
   (documentsRetrieved === 0 ? '' : `"documents_retrieved":${documentsRetrieved},`) +
   (answered === undefined || answered.outcome === 'complete' ? '' : `"ending":"${answered.outcome}",`)
 
@@ -142,6 +146,7 @@ type Stored = {
   mode?: string
   streamed?: true
   payer_id?: string
+  tag?: string
   documents_retrieved?: number
   ending?: string
   policy?: [name: string, source: string, hash: string, baseline?: string]
@@ -221,6 +226,7 @@ function restore(stored: Stored, { id, created_at }: Pick<StoredColumns, 'id' | 
       ending: stored.ending ?? (cost === undefined ? null : 'complete'),
       ...(stored.payer_id !== undefined && { payer_id: stored.payer_id }),
       streamed: stored.streamed ?? false,
+      ...(stored.tag !== undefined && { tag: stored.tag }),
     },
     mode: stored.mode ?? 'enforce',
     model,

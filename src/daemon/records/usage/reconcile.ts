@@ -109,6 +109,8 @@ async function readSnapshot(db: Db, tenantId: string, month: string): Promise<Sn
       .select(['holder', 'holder_id', 'nanos', 'points'])
       .where('tenant_id', '=', tenantId)
       .where('period', '=', month)
+      // The counter of a budget may begin in the middle of a month.
+      .where('holder', '!=', 'budget')
       .execute()
     for (const { holder, holder_id, nanos, points } of counters)
       add(spent, `${holder} ${holder_id}`, { requests: 0, nanos, points })

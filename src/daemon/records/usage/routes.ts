@@ -1,10 +1,12 @@
-// The route that reports the usage of a tenant.
+// The routes that report usage.
 import type { z } from 'zod'
 import { GatewayError, invalidField } from '../../../shared/errors.ts'
 import { LOG_WINDOW_DAYS } from '../../../shared/spec-limits.ts'
 import { type Clock, DAY_MS, isoTime } from '../../../shared/time.ts'
 import { StructuredError } from '../../../shared/wire/common.ts'
 import {
+  CostReportQuery,
+  CostReportResponse,
   ReconcileUsageQuery,
   ReconcileUsageResponse,
   ReportUsageQuery,
@@ -13,12 +15,14 @@ import {
 } from '../../../shared/wire/usage.ts'
 import type { Db } from '../../platform/db/db.ts'
 import { type Route, reply, route } from '../../platform/http/route.ts'
+import { costReport } from './cost-report.ts'
 import { reconcile } from './reconcile.ts'
 import { AMOUNTS, DAY_CHARS } from './usage-days.ts'
 
 /** Maximum number of rows of a report. */
 const USAGE_ROWS = 10_000
 const NANOS_PER_DOLLAR = 1e9
+const MONTH_CHARS = '2026-11'.length
 
 const COLUMNS = { day: 'day', user: 'user_id', key: 'api_key_id', model: 'model' } as const satisfies Record<
   UsageGroup,
@@ -100,6 +104,38 @@ export function usageRoutes({ db, clock }: { db: Db; clock: Clock }): Route[] {
           })),
           truncated: rows.length > USAGE_ROWS,
         } satisfies z.input<typeof ReportUsageResponse>)
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/api/external/usage/report',
+      access: 'analytics',
+      errors: 'structured',
+      tags: ['Usage'],
+      summary: 'Report usage and exact cost by day, tenant, user, key, provider, model or tag',
+      query: CostReportQuery,
+      responses: {
+        200: { description: 'The sums, ordered by the groups', schema: CostReportResponse },
+        403: { description: 'Only the operator may report by tenant', schema: StructuredError },
+      },
+      async handle({ caller, query: { by, ...days } }) {
+        const ofAllTenants = by.includes('tenant')
+        if (ofAllTenants && !caller.isOperator)
+          throw new GatewayError(
+            'INSUFFICIENT_PERMISSIONS',
+            'Only the operator key may report by tenant. Omit `tenant` from `by`.',
+          )
+        const until = days.until ?? isoTime(clock.now()).slice(0, DAY_CHARS)
+        const since = days.since ?? `${until.slice(0, MONTH_CHARS)}-01`
+        if (since > until) throw invalidField('since', 'since must not be after until.', since)
+        const tenantId = ofAllTenants ? undefined : caller.tenantId
+        const report = await costReport(db, { tenantId, by, since, until })
+        return reply(200, {
+          success: true,
+          period: { since, until },
+          by,
+          ...report,
+        } satisfies z.input<typeof CostReportResponse>)
       },
     }),
   ]

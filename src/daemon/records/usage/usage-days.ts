@@ -1,4 +1,4 @@
-// Usage by tenant, day, user, key and model: sums over the receipts of billed requests.
+// Usage by tenant, day, user, key, model and tag: sums over the receipts of billed requests.
 import type { TableRows } from '../../platform/db/insert-rows.ts'
 import type { UsageDayRow } from '../../platform/db/tables.ts'
 import type { SummaryFacts } from '../evidence/entry-payload.ts'
@@ -17,6 +17,7 @@ export function usageOf(tenantId: string, payload: SummaryFacts | undefined): Us
     user_id: nameOf(typeof payer === 'string' ? payer : user_id),
     api_key_id: nameOf(key_id),
     model: nameOf(model),
+    tag: nameOf(metadata.tag),
     requests: 1,
     input_tokens: amountOf(usage.input_tokens),
     output_tokens: amountOf(usage.output_tokens),
@@ -38,12 +39,12 @@ const ALL_UNSTORABLE = new RegExp(UNSTORABLE, 'gu')
 
 const amountOf = (value: unknown): number => (Number.isSafeInteger(value) && Number(value) > 0 ? Number(value) : 0)
 
-/** The sums by day, user, key and model, in the order of the table's key, so that parallel writers cannot deadlock. */
+/** The sums by day, user, key, model and tag, in the order of the table's key, so that parallel writers cannot deadlock. */
 export function sumUsage(rows: readonly UsageDayRow[]): UsageDayRow[] {
   const sums = new Map<string, UsageDayRow>()
   for (const row of rows) {
     // Names contain no NUL, so keys differ if names differ.
-    const key = `${row.tenant_id}\0${row.day}\0${row.user_id}\0${row.api_key_id}\0${row.model}`
+    const key = `${row.tenant_id}\0${row.day}\0${row.user_id}\0${row.api_key_id}\0${row.model}\0${row.tag}`
     const sum = sums.get(key)
     if (!sum) sums.set(key, { ...row })
     else addTo(sum, row)
@@ -69,5 +70,5 @@ export const AMOUNTS = ['requests', 'input_tokens', 'output_tokens', 'nanos', 'b
 export const toUsageInsert = (rows: readonly UsageDayRow[]): TableRows<'usage_days'> => ({
   table: 'usage_days',
   rows,
-  onConflict: { addTo: ['tenant_id', 'day', 'user_id', 'api_key_id', 'model'] },
+  onConflict: { addTo: ['tenant_id', 'day', 'user_id', 'api_key_id', 'model', 'tag'] },
 })

@@ -16,6 +16,7 @@ const standing = (given: Partial<Standing> = {}): Standing => ({
   points: NONE,
   userNanos: NONE,
   keyNanos: NONE,
+  budgets: [],
   ...given,
 })
 
@@ -107,7 +108,7 @@ describe('the budget of a request', () => {
     })
     fc.assert(
       fc.property(request, fc.record({ points: drawn, userNanos: drawn, keyNanos: drawn }), (given, before) => {
-        const mode = modeFor(spendRequestOf(given), before)
+        const mode = modeFor(spendRequestOf(given), standing(before))
         const isWithin = ({ spent, reserved }: SpendState, cost: number, max: number | null) =>
           cost === 0 || max === null || spent + reserved + cost <= max
         const pointsFit = isWithin(before.points, given.points, given.pointsLimit)
@@ -140,6 +141,7 @@ test('the limits are those of the account, its licence and, if it has its own bu
   const payer = { id: 'u', license: 'Growth', usageByModel: { enabled: true, dollarLimit: 1.5 } } as const
   const key = { billingMode: 'user-completions', usageByModel: { enabled: true, dollarLimit: 0.25 } } as const
   expect(limitsOf(payer, key, { Growth: 7 })).toEqual({
+    budgets: [],
     mode: 'user-completions',
     mayPayDollars: true,
     license: 'Growth',

@@ -17,6 +17,7 @@ export const spendRequestOf = ({
   pointsLimit: null,
   userLimitNanos: null,
   keyLimitNanos: null,
+  budgets: [],
   nanosAtMost: () => nanos,
   nanosAtLeast: () => nanos,
   ...given,

@@ -15,7 +15,7 @@ describeEachEngine('GET /api/admin/usage', (engine) => {
   test('200: sums the usage of the tenant by any groups', async () => {
     const [tenant, other] = [await addTestTenant(shared.current), await addTestTenant(shared.current)]
     const row = (day: string, user_id: string, model: string, tenant_id = tenant.id) => ({
-      ...{ ...USAGE, points: 3, tenant_id, day, user_id, api_key_id: KEY, model },
+      ...{ ...USAGE, points: 3, tenant_id, day, user_id, api_key_id: KEY, model, tag: '' },
     })
     await tenant.db
       .insertInto('usage_days')

@@ -3,6 +3,7 @@ import { invalidField } from '../../../../shared/errors.ts'
 import type { Dropped } from '../../../../shared/wire/chat.ts'
 import { HttpsUrl } from '../../../../shared/wire/message-blocks.ts'
 import { type MessagesRequest, otherMembers } from '../../../../shared/wire/messages.ts'
+import { withoutTag } from '../../../../shared/wire/tags.ts'
 import type { CacheMark, NativeBlock, NativeOptions, ThinkingConfig } from '../../../models/conversation.ts'
 import { isObject } from '../../../platform/text/json.ts'
 import type { PolicyUses } from '../../../safety/policies/policies.ts'
@@ -151,7 +152,7 @@ export function toNative(
 ): NativeOptions | undefined {
   const { output_config: output, thinking: config, cache_control: cache } = request
   const { effort, format: _, ...otherOutput } = output ?? {}
-  const { user_id: __, ...otherMetadata } = request.metadata ?? {}
+  const { user_id: __, ...otherMetadata } = withoutTag(request.metadata) ?? {}
   const { [BODY_BETA]: _betas, ...others } = otherMembers(request)
   const fields: Record<string, unknown> = {
     ...others,
