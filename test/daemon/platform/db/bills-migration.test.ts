@@ -5,6 +5,7 @@ import { usage } from '../../../../src/daemon/platform/db/migrations/0002-usage.
 import { billing } from '../../../../src/daemon/platform/db/migrations/0005-billing.ts'
 import { oneRecord } from '../../../../src/daemon/platform/db/migrations/0016-one-record.ts'
 import { logSummaries } from '../../../../src/daemon/platform/db/migrations/0018-log-summaries.ts'
+import { taggedUsage } from '../../../../src/daemon/platform/db/migrations/0034-reports.ts'
 import { createMasterKey } from '../../../../src/daemon/platform/secrets/seal.ts'
 import { createLogProjector } from '../../../../src/daemon/records/evidence/log-projector.ts'
 import { openSigningKeys } from '../../../../src/daemon/records/evidence/signing-keys.ts'
@@ -118,6 +119,7 @@ describeEachEngine('the bills of a store from before receipts were the bills', (
     await oneRecord.move(db as unknown as Kysely<unknown>)
     await run(oneRecord.after(dialect))
     await run(logSummaries(dialect))
+    await run(taggedUsage(dialect))
     const projector = createLogProjector({ db, clock: systemClock, log })
     await projector.run()
     await projector.run()

@@ -2,7 +2,7 @@ import type { MigrationDialect, MigrationStep } from '../migration-step.ts'
 
 /** Tags in the sums of usage, budgets of groups, tenants and tags, and the models that are down. */
 export const reports: MigrationStep = (dialect) => [
-  ...(dialect.engine === 'sqlite' ? usageWithTags(dialect) : USAGE_WITH_TAGS_ON_POSTGRES),
+  ...taggedUsage(dialect),
   `create table budgets (
     id ${dialect.text} primary key,
     tenant_id ${dialect.text} not null,
@@ -21,6 +21,10 @@ export const reports: MigrationStep = (dialect) => [
     primary key (tenant_id, slot)
   )${dialect.tableEnd}`,
 ]
+
+/** Adds the tag to the key of the sums of usage. */
+export const taggedUsage: MigrationStep = (dialect) =>
+  dialect.engine === 'sqlite' ? usageWithTags(dialect) : USAGE_WITH_TAGS_ON_POSTGRES
 
 /** SQLite cannot change the primary key of a table, so the rows move into a new one. */
 const usageWithTags = ({ text, integer, tableEnd }: MigrationDialect): string[] => [
