@@ -109,8 +109,10 @@ function stopInTime(app: App, log: DaemonLog, parentGone: Promise<void> | undefi
 /** Reloads the configuration after SIGHUP. Signals that arrive during a reload cause one more reload. */
 function reloadOnSignal(app: App, log: DaemonLog): void {
   let isWanted = false
-  let running: Promise<void> | undefined
+  let isRunning = false
   async function run(): Promise<void> {
+    if (isRunning) return
+    isRunning = true
     while (isWanted) {
       isWanted = false
       // systemd requires the time, to tell this reload from an earlier one.
@@ -119,11 +121,11 @@ function reloadOnSignal(app: App, log: DaemonLog): void {
       await app.reload()
       await notifySystemd(['READY=1', `STATUS=Listening on ${app.url}`], process.env, log)
     }
-    running = undefined
+    isRunning = false
   }
   process.on('SIGHUP', () => {
     isWanted = true
-    running ??= run()
+    void run()
   })
 }
 

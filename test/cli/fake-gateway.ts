@@ -643,7 +643,14 @@ const DEFAULTS: Record<string, Script> = {
   [`DELETE ${PROVIDER}`]: changed(200, {}),
   [`POST ${PROVIDER}/test`]: json(200, {
     success: true,
-    test: { provider: 'house', model: 'small', ok: true, latencyMs: 120, reason: null, message: 'house/small answered' },
+    test: {
+      provider: 'house',
+      model: 'small',
+      ok: true,
+      latencyMs: 120,
+      reason: null,
+      message: 'house/small answered',
+    },
   }),
   'GET /api/admin/cache': json(200, {
     success: true,

@@ -316,7 +316,9 @@ describe('stopping', () => {
     await writeFile(file, `log: {level: silent}\nproviders: {test: ${provider}}\n`)
     daemon.child.kill('SIGHUP')
     const reloaded = async () =>
-      (await request(`${url}/api/admin/config/reload`, { method: 'POST', headers: { authorization: `Bearer ${key}` } })).body.json()
+      (
+        await request(`${url}/api/admin/config/reload`, { method: 'POST', headers: { authorization: `Bearer ${key}` } })
+      ).body.json()
     await reloaded()
     expect(await reloaded()).toMatchObject({ reload: { changed: [], needsRestart: [] } })
     daemon.child.kill('SIGTERM')

@@ -49,7 +49,11 @@ export function toHttpError({ status, requestId, raw, headers }: FailedAnswer): 
       retryable: (status === 429 || status >= 500) && !needOperator(findAtPath(body, 'attempts')),
       retryAfterSeconds: status === 429 ? secondsIn(headers['retry-after']) : undefined,
       answer: raw,
-      hints: [...faults, ...hintsFor(status, body, headers, `${label} ${text}`), ...(failedChat ? logHint(ofRequest) : [])],
+      hints: [
+        ...faults,
+        ...hintsFor(status, body, headers, `${label} ${text}`),
+        ...(failedChat ? logHint(ofRequest) : []),
+      ],
     },
   )
 }

@@ -20,9 +20,9 @@ import {
   UpdateProviderRequest,
 } from '../../shared/wire/providers.ts'
 import { ProviderFault, toProviderConfig } from '../config/stored-provider.ts'
+import type { StoredProviderRow } from '../platform/db/tables.ts'
 import { changesIn } from '../platform/http/read-only.ts'
 import { type Route, reply, route } from '../platform/http/route.ts'
-import type { StoredProviderRow } from '../platform/db/tables.ts'
 import { type MasterKey, SealBrokenError } from '../platform/secrets/seal.ts'
 import { type Activity, type ChangeDeps, change } from '../records/audit/change.ts'
 import type { Configuration } from './configuration.ts'
@@ -125,7 +125,10 @@ export function providerRoutes({ masterKey, configuration, testProvider, ...deps
       method: 'GET',
       path: PROVIDER_PATH,
       summary: 'Show a provider',
-      responses: { 200: { description: 'The provider, without its secrets', schema: ShowProviderResponse }, 404: NOT_FOUND },
+      responses: {
+        200: { description: 'The provider, without its secrets', schema: ShowProviderResponse },
+        404: NOT_FOUND,
+      },
       async handle({ params }) {
         const provider = await get(params.name)
         return reply(200, { success: true, provider } satisfies z.input<typeof ShowProviderResponse>)
@@ -167,7 +170,11 @@ export function providerRoutes({ masterKey, configuration, testProvider, ...deps
       method: 'DELETE',
       path: PROVIDER_PATH,
       summary: 'Remove a provider; requests that are running still finish',
-      responses: { 200: { description: 'The provider was removed', schema: DoneResponse }, 404: NOT_FOUND, 409: IN_FILE },
+      responses: {
+        200: { description: 'The provider was removed', schema: DoneResponse },
+        404: NOT_FOUND,
+        409: IN_FILE,
+      },
       async handle(context) {
         const { name = '' } = context.params
         await configuration.refresh()
@@ -194,7 +201,8 @@ export function providerRoutes({ masterKey, configuration, testProvider, ...deps
       },
       async handle({ params, body, signal }) {
         const provider = await get(params.name)
-        if (!provider.inUse) throw invalidField('name', `The provider "${provider.name}" is not in use. ${provider.problem}`)
+        if (!provider.inUse)
+          throw invalidField('name', `The provider "${provider.name}" is not in use. ${provider.problem}`)
         const test = await testProvider(provider.name, body.model, signal)
         return reply(200, { success: true, test } satisfies z.input<typeof TestProviderResponse>)
       },

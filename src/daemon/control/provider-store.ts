@@ -63,9 +63,13 @@ export async function insertProvider(db: Db, row: StoredProviderRow): Promise<vo
     .onConflict((conflict) => conflict.column('name').doNothing())
     .executeTakeFirstOrThrow()
   if (numInsertedOrUpdatedRows === 0n) {
-    throw new GatewayError('PROVIDER_NAME_EXISTS', `A provider named "${row.name}" already exists. Update it instead.`, {
-      details: { field: 'name', value: row.name },
-    })
+    throw new GatewayError(
+      'PROVIDER_NAME_EXISTS',
+      `A provider named "${row.name}" already exists. Update it instead.`,
+      {
+        details: { field: 'name', value: row.name },
+      },
+    )
   }
 }
 

@@ -11,7 +11,11 @@ const NOTHING = {
 /** A provider of the configuration file or of the environment. Its prices and time limits are in the file. */
 export function ofFile(config: ProviderConfig): Provider {
   const { name, kind, headers } = config
-  const has = { api_key: config.apiKey, credentials: 'credentials' in config && config.credentials, proxy: config.proxy }
+  const has = {
+    api_key: config.apiKey,
+    credentials: 'credentials' in config && config.credentials,
+    proxy: config.proxy,
+  }
   return {
     ...NOTHING,
     ...{ id: name, name, source: 'file', inUse: true, problem: null },
@@ -36,7 +40,8 @@ export function ofStore({ row, settings = {}, config, problem }: StoredProvider,
     ...{ id: name, name, source: 'store', inUse: config !== undefined && !isShadowed },
     kind: config?.kind ?? null,
     base_url: config?.baseUrl ?? null,
-    problem: problem ?? (isShadowed ? 'The configuration of this daemon defines the same name, and takes precedence.' : null),
+    problem:
+      problem ?? (isShadowed ? 'The configuration of this daemon defines the same name, and takes precedence.' : null),
     secrets: secretsIn(settings),
     ...{ createdAt, updatedAt },
   }

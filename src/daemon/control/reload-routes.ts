@@ -23,7 +23,9 @@ export function reloadRoutes({ configuration, ...deps }: ChangeDeps & { configur
         const reload = await configuration.reload((changes) =>
           change(deps, context, ({ record }) => record(reloadActivity(changes))),
         )
-        return reply(200, { success: true, message: messageOf(reload), reload } satisfies z.input<typeof ReloadResponse>)
+        return reply(200, { success: true, message: messageOf(reload), reload } satisfies z.input<
+          typeof ReloadResponse
+        >)
       },
     }),
   ]

@@ -84,15 +84,7 @@ type GatewayConfig = {
 export function openGateway(
   deps: Omit<
     GovernedDeps,
-    | 'providers'
-    | 'billing'
-    | 'idempotency'
-    | 'callerGate'
-    | 'failover'
-    | 'limits'
-    | 'cleanMessage'
-    | 'names'
-    | 'cache'
+    'providers' | 'billing' | 'idempotency' | 'callerGate' | 'failover' | 'limits' | 'cleanMessage' | 'names' | 'cache'
   > & {
     limiter: RateLimiter
     masterKey: MasterKey

@@ -38,7 +38,8 @@ export async function testProvider(
   if (model === undefined)
     throw invalidField('model', `The provider "${name}" lists no models. Name one of its models in \`model\`.`)
   const found = providers.find(`${name}/${model}`)
-  if (!found) throw invalidField('model', `The provider "${name}" does not offer this model. See its list of models.`, model)
+  if (!found)
+    throw invalidField('model', `The provider "${name}" does not offer this model. See its list of models.`, model)
   const startedMs = clock.monotonic()
   const ended = () => ({ provider: name, model, latencyMs: Math.round(clock.monotonic() - startedMs) })
   try {

@@ -90,7 +90,8 @@ export function openModels(config: ModelsConfig, deps: { clock: Clock; log: Log;
         },
       }
     },
-    test: (name, model, terms, signal) => testProvider({ name, model }, current, { ...terms, clock: deps.clock }, signal),
+    test: (name, model, terms, signal) =>
+      testProvider({ name, model }, current, { ...terms, clock: deps.clock }, signal),
     jobs: [{ name: 'find-local-servers', cron: '* * * * *', run: localServers.look }],
     async close() {
       await current.close()

@@ -71,7 +71,16 @@ export const CreateProviderRequest = requestBody('CreateProviderRequest', {
   timeouts: optional(settings.timeouts),
 })
 
-export const PROVIDER_READ_ONLY = ['id', 'name', 'source', 'inUse', 'problem', 'secrets', 'createdAt', 'updatedAt'] as const
+export const PROVIDER_READ_ONLY = [
+  'id',
+  'name',
+  'source',
+  'inUse',
+  'problem',
+  'secrets',
+  'createdAt',
+  'updatedAt',
+] as const
 
 /** The body of PUT …/{name}. Only the members in the body are changed; null removes a member. */
 export const UpdateProviderRequest = requestBody('UpdateProviderRequest', {

@@ -7,7 +7,9 @@ export const ReloadResponse = z.object({
   message: z.string(),
   reload: z
     .object({
-      changed: z.array(z.string()).meta({ description: 'The settings that apply from now on, such as `providers.openai`' }),
+      changed: z
+        .array(z.string())
+        .meta({ description: 'The settings that apply from now on, such as `providers.openai`' }),
       needsRestart: z
         .array(z.string())
         .meta({ description: 'The settings that differ but apply only after a restart; their earlier values stay' }),

@@ -66,9 +66,14 @@ test('a provider that does not answer is a failure with the reason in plain word
 test('reload prints what has changed and what needs a restart, or every fault on its own line', async () => {
   gateway.onReload(() => ({ ...gateway.config, defaultModel: 'test/any', listen: { host: '127.0.0.1', port: 1 } }))
   const done = await aigw(['reload', '--json'])
-  expect([done.exitCode, JSON.parse(done.stdout)]).toEqual([0, { changed: ['default_model'], needsRestart: ['listen'] }])
+  expect([done.exitCode, JSON.parse(done.stdout)]).toEqual([
+    0,
+    { changed: ['default_model'], needsRestart: ['listen'] },
+  ])
   expect(done.stderr).toContain('Restart the daemon to apply: listen.')
-  gateway.onReload(() => new ConfigFaults(['/srv/aigw.yaml:1: lisen: unknown key', '/srv/aigw.yaml:2: log.level: must be']))
+  gateway.onReload(
+    () => new ConfigFaults(['/srv/aigw.yaml:1: lisen: unknown key', '/srv/aigw.yaml:2: log.level: must be']),
+  )
   const refused = await aigw(['reload'])
   expect([refused.exitCode, refused.stdout]).toEqual([2, ''])
   expect(refused.stderr.split('\n')).toEqual(

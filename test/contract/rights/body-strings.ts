@@ -256,7 +256,10 @@ const FURTHER_BODIES: Record<string, unknown[]> = {
       ],
     },
   ],
-  'POST /api/admin/providers': [{ name: NEW_NAME, ...PROVIDER_TEXTS }, { name: NEW_NAME, ...PROVIDER_MAPS }],
+  'POST /api/admin/providers': [
+    { name: NEW_NAME, ...PROVIDER_TEXTS },
+    { name: NEW_NAME, ...PROVIDER_MAPS },
+  ],
   'PUT /api/admin/providers/{name}': [PROVIDER_TEXTS, PROVIDER_MAPS],
   [`POST ${OPENAI_EMBEDDINGS_PATH}`]: [{ ...EXTENSIONS, model: 'test/any', input: 'hi' }],
   [`POST ${RESPONSES_PATH}`]: [

@@ -83,7 +83,9 @@ describeEachEngine('a provider of the store', (engine) => {
     await gateway.call('POST', '/api/admin/config/reload')
     await gateway.chat({ prompt: 'hi', model: 'house/m' })
     expect(gateway.upstream.requests.at(-1)?.headers.authorization).toBe('Bearer sk-of-the-file-77aa66')
-    expect(gateway.log.map(({ message }) => message)).toContainEqual(expect.stringContaining('a provider of the store, and takes precedence'))
+    expect(gateway.log.map(({ message }) => message)).toContainEqual(
+      expect.stringContaining('a provider of the store, and takes precedence'),
+    )
     const { providers } = (await gateway.call('GET', PROVIDERS)).body
     expect(providers).toMatchObject([
       { name: 'test' },
@@ -106,7 +108,11 @@ describeEachEngine('a provider of the store', (engine) => {
       [{ name: 'x', prices: { '*': { input: -1, output: 1 } } }, 'prices.*.input', 'must not be negative'],
     ] as const) {
       const { status, body } = await add(gateway, settings)
-      expect([status, body.error.details?.field, body.error.message]).toEqual([400, field, expect.stringContaining(message)])
+      expect([status, body.error.details?.field, body.error.message]).toEqual([
+        400,
+        field,
+        expect.stringContaining(message),
+      ])
       expect(body.error.message).not.toContain('environment')
     }
   })

@@ -24,7 +24,10 @@ describeEachEngine('a reload', (engine) => {
     const gateway = await startGateway({ engine })
     expect((await gateway.chat({ prompt: 'hi', model: 'second/m' })).status).toBe(400)
     const answer = await reload(gateway, {
-      providers: [...own(gateway), { ...upstreamProvider('second', gateway.upstream.url), apiKey: 'sk-second-secret-key' }],
+      providers: [
+        ...own(gateway),
+        { ...upstreamProvider('second', gateway.upstream.url), apiKey: 'sk-second-secret-key' },
+      ],
       models: [{ name: 'fast', targets: [{ modelId: 'second/m', weight: 1, priority: 1 }] }],
       listen: { host: '127.0.0.1', port: 1 },
     })
@@ -191,7 +194,9 @@ describe('state that a reload keeps', () => {
 test('limits, points, licences, origins and the answer cache follow a reload', async () => {
   const gateway = await startGateway()
   const origin = { headers: { origin: 'https://app.example.com' } }
-  expect((await gateway.call('GET', '/livez', undefined, origin)).headers['access-control-allow-origin']).toBeUndefined()
+  expect(
+    (await gateway.call('GET', '/livez', undefined, origin)).headers['access-control-allow-origin'],
+  ).toBeUndefined()
   const { body } = await reload(gateway, {
     limits: { ...DEFAULT_LIMITS, messages: 1, bodyMemoryBytes: 70_000_000 },
     points: { Essential: 7 },
