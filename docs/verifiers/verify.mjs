@@ -245,7 +245,6 @@ var ChainCounts = class {
   }
 }
 // src/cli/errors.ts
-/** Failures of the command line, their exit codes and their messages. */
 /** The exit codes of all commands (docs/cli.md, Errors and exit codes). */
 const EXIT = {
   ok: 0,
@@ -269,6 +268,7 @@ var CliError = class extends Error {
   name = 'CliError'
   exitCode
   code
+  field
   hints
   httpStatus
   requestId
@@ -279,6 +279,7 @@ var CliError = class extends Error {
     super(message, options)
     this.exitCode = exitCode
     this.code = options.code ?? 'CLI_ERROR'
+    this.field = options.field
     this.hints = options.hints ?? []
     this.httpStatus = options.httpStatus
     this.requestId = options.requestId
@@ -954,8 +955,16 @@ const EVIDENCE_UNCOSIGNED_MS =
 /** Reads texts from files and stdin. */
 /** Reads a text file. Throws a usage error if the input is unreadable or not UTF-8. */
 const readText = async (path) => toUtf8(await readFile(path).catch(failedToRead(path)), path)
-/** Decodes UTF-8 and drops a leading byte order mark. Throws a usage error for invalid UTF-8. */
+/** A PDF may consist of ASCII only. */
+const PDF = Buffer.from('%PDF-')
+/** Text contains no zero byte, except in UTF-16, which is rejected too. */
+const isBinary = (bytes) => bytes.includes(0) || PDF.equals(bytes.subarray(0, PDF.length))
+/** Decodes UTF-8 and drops a leading byte order mark. Throws a usage error for a binary file and for invalid UTF-8. */
 function toUtf8(bytes, from) {
+  if (isBinary(bytes))
+    throw usageError(`${from} is a binary file, not text`, [
+      'Add documents such as PDF to a knowledge base:  aigw indexes add INDEX FILE',
+    ])
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch {
