@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import { sql } from 'kysely'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { PROVIDER_COLUMN } from '../../../../src/daemon/control/provider-store.ts'
-import { CACHED_ANSWER_COLUMN } from '../../../../src/daemon/gateway/cache/answer-cache.ts'
+import { CACHED_ANSWER_COLUMN, createAnswerCache } from '../../../../src/daemon/gateway/cache/answer-cache.ts'
+import { DEFAULT_CACHE } from '../../../../src/daemon/gateway/config.ts'
 import { STORED_REPLAY_COLUMN } from '../../../../src/daemon/gateway/governed/idempotency.ts'
 import { STORED_RESPONSE_COLUMN } from '../../../../src/daemon/gateway/surfaces/responses/store.ts'
 import type { Db } from '../../../../src/daemon/platform/db/db.ts'
@@ -368,6 +369,11 @@ describeEachEngine('a rotation of the master key', (engine) => {
       await rotateWhileAway(away)
       await look(away, () => !away.rotation.health().isCurrent)
       expect(() => sealSecret(away.masterKey, location, 'x')).toThrow('rotated while this daemon was away')
+      // An answer that only the cache wanted to encrypt is sent nevertheless.
+      const deps = { db: store.db, clock, log: silent, masterKey: away.masterKey }
+      const cache = createAnswerCache(deps, DEFAULT_CACHE)
+      const answer = { original: 'a', storedAtMs: 0, recorded: 'x' }
+      expect(await cache.toRow(answer, { tenantId: 't', keyHash: 'h', keptDays: null })).toBeUndefined()
       // Another rotation, which shows this daemon no key either.
       const next = await daemon({ configured: NEXT, next: 'cafe'.repeat(16) })
       await begin(next)
