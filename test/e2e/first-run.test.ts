@@ -87,3 +87,13 @@ test('init keeps secrets out of readable files, and writes nothing if the daemon
   const wrong = await aigw(['init', '--config', other, '--database-url-file', url])
   expect(wrong).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('is not a PostgreSQL URL') })
 })
+
+test('a dry run of a change shows no secret, and validates', async () => {
+  const config = join(home, 'aigw.yaml')
+  await writeFile(config, `# ${PROVIDER_KEY}\nproviders: { openai: { api_keys: [${PROVIDER_KEY}] } }\n`)
+  const set = (level: string) => aigw(['config', 'set', 'log.level', level, '--gateway-file', config, '--dry-run'])
+  const shown = await set('debug')
+  expect(shown).toMatchObject({ exitCode: 0, stderr: expect.stringContaining('level: debug') })
+  expect(shown.stderr).not.toContain(PROVIDER_KEY)
+  expect(await set('loud')).toMatchObject({ exitCode: 2 })
+})
