@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, chown, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -92,6 +92,16 @@ chat:
     expect(broken.exitCode).toBe(2)
     expect(await content()).toBe(SETTINGS)
     expect(await readdir(join(home, 'aigw'))).toEqual(['config.yaml'])
+  })
+
+  test('a change keeps the owner and the group of the file', async () => {
+    // Only root can change them. For other users, they are the own ones.
+    const [uid, gid] = process.getuid?.() === 0 ? [4242, 4343] : [process.getuid?.() ?? 0, process.getgid?.() ?? 0]
+    await chown(file, uid, gid)
+    await chmod(file, 0o640)
+    expect(await aigw(['set', 'retries', '3'])).toMatchObject({ exitCode: 0 })
+    const kept = await stat(file)
+    expect([kept.uid, kept.gid, kept.mode & 0o777]).toEqual([uid, gid, 0o640])
   })
 
   test('edit without a terminal starts no editor by itself', async () => {
