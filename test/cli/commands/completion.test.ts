@@ -31,10 +31,11 @@ describe('completion for bash', () => {
     const gateway = join(folder, 'bin')
     await mkdir(gateway)
     // Answers as `aigw` would. One name would run a command if the script expanded it.
-    const names = `#!/bin/sh\necho "$1-one"\necho "$1-sized:8b"\necho '$1-two words'\necho '$(touch ${join(folder, 'pwned')})'\n`.replace(
-      "'$1-two words'",
-      '"$1-two words"',
-    )
+    const names =
+      `#!/bin/sh\necho "$1-one"\necho "$1-sized:8b"\necho '$1-two words'\necho '$(touch ${join(folder, 'pwned')})'\n`.replace(
+        "'$1-two words'",
+        '"$1-two words"',
+      )
     await writeFile(join(gateway, 'aigw'), names, { mode: 0o755 })
     ranNames = () => existsSync(join(folder, 'pwned'))
     complete = async (line, words = line.split(' ')) => {
