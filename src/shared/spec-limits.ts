@@ -308,6 +308,11 @@ export const PROVIDER_MESSAGE_DAYS = 30
 // Attribution and budgets. All ours.
 /** Maximum length of a tag. */
 export const TAG_CHARS = 64
+/**
+ * The number of tags that the reports of a tenant list for one day, in addition to tags with a budget. The requests with
+ * further tags are summed under OTHER_TAGS.
+ */
+export const TAGS_PER_DAY = 1_000
 /** The shares of a budget, in percent, at which an event is sent. */
 export const BUDGET_THRESHOLDS = [50, 80, 100] as const
 /** The number of budgets of groups and tags that a tenant may have. */

@@ -124,7 +124,10 @@ describeEachEngine('a real receiver gets', (engine) => {
     const { gateway, db, tenantId } = await start(['key:expiring'], { engine })
     const user = await addUser(db, { tenant_id: tenantId })
     const expiresAt = new Date(Date.now() + 3 * DAY_MS).toISOString()
-    const { row } = await addKey(db, user, { expires_at: expiresAt, name: 'ci' })
+    const created_at = new Date(Date.now() - 30 * DAY_MS).toISOString()
+    const { row } = await addKey(db, user, { created_at, expires_at: expiresAt, name: 'ci' })
+    // A key that was created for less time than KEY_EXPIRING_DAYS needs no notice.
+    await addKey(db, user, { created_at: new Date().toISOString(), expires_at: expiresAt, name: 'short-lived' })
     await addKey(db, user, { expires_at: new Date(Date.now() + 30 * DAY_MS).toISOString() })
     await addKey(db, user, { expires_at: new Date(Date.now() - DAY_MS).toISOString() })
     await gateway.restart()
