@@ -115,7 +115,9 @@ async function checkAll(
         const { required, limit: allowance } = billing.pointsOf(chain.attempts, payer)
         const call = { ...input.conversation, options: input.options, maxTokens: input.maxTokens }
         const limit = answerLimit(input.maxTokens, {}, settings.limits)
-        const payment = await billing.reserve({ requestId, caller, payer, attempts: chain.attempts, call, limit })
+        const payment = await billing.reserve({
+          ...{ requestId, isDryRun: true, caller, payer, attempts: chain.attempts, call, limit },
+        })
         await payment.release()
         const period = periodAt(clock.now()).name
         const spent = await findSpend(db, { tenant_id: tenantId, holder: 'user', holder_id: payer.id, period })

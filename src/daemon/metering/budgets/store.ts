@@ -140,19 +140,19 @@ export async function hasSubject(
   return (await found.executeTakeFirst()) !== undefined
 }
 
-/** Returns those of the groups that have this user as a member. */
-export async function findGroupsOf(
-  db: Db,
-  tenantId: string,
-  userId: string,
-  groupIds: readonly string[],
-): Promise<Set<string>> {
+/** Returns the groups with a budget that have this user as a member. */
+export async function findGroupsOf(db: Db, tenantId: string, userId: string): Promise<Set<string>> {
   const rows = await db
     .selectFrom('group_members')
+    .innerJoin('budgets', (join) =>
+      join
+        .onRef('budgets.tenant_id', '=', 'group_members.tenant_id')
+        .onRef('budgets.subject', '=', 'group_members.group_id')
+        .on('budgets.scope', '=', 'group'),
+    )
     .select('group_id')
-    .where('tenant_id', '=', tenantId)
+    .where('group_members.tenant_id', '=', tenantId)
     .where('user_id', '=', userId)
-    .where('group_id', 'in', groupIds)
     .execute()
   return new Set(rows.map(({ group_id }) => group_id))
 }
