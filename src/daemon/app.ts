@@ -196,7 +196,7 @@ export async function startApp(
           ofModels.use()
           modelLabels.forget()
           useTerms()
-          ofGateway.forgetFailures(ofModels.replaced)
+          ofGateway.use(ofModels.replaced)
           bodies.resize(bodyMemoryOf(next))
           onConfig?.(next)
         },

@@ -58,7 +58,6 @@ export function budgetRoutes(deps: ChangeDeps): Route[] {
       ...common,
       method: 'GET',
       path: PATH,
-      rate: 'read',
       summary: 'List the monthly budgets of groups, tags and the tenant; for the operator, of all tenants',
       query: ListBudgetsQuery,
       responses: { 200: { description: 'All budgets, oldest first', schema: ListBudgetsResponse } },
@@ -72,7 +71,6 @@ export function budgetRoutes(deps: ChangeDeps): Route[] {
       ...common,
       method: 'POST',
       path: PATH,
-      rate: 'write',
       summary: 'Create a monthly budget in dollars; only the operator creates budgets of tenants',
       body: CreateBudgetRequest,
       responses: {
@@ -110,7 +108,6 @@ export function budgetRoutes(deps: ChangeDeps): Route[] {
       ...common,
       method: 'GET',
       path: `${PATH}/{budgetId}`,
-      rate: 'read',
       summary: 'Show a budget and the dollars spent this month',
       responses: { 200: { description: 'The budget', schema: ShowBudgetResponse }, 404: NOT_FOUND },
       async handle({ caller, params }) {
@@ -122,7 +119,6 @@ export function budgetRoutes(deps: ChangeDeps): Route[] {
       ...common,
       method: 'PUT',
       path: `${PATH}/{budgetId}`,
-      rate: 'write',
       summary: 'Change the limit of a budget',
       body: UpdateBudgetRequest,
       responses: { 200: { description: 'The changed budget', schema: BudgetResponse }, 404: NOT_FOUND },
@@ -146,7 +142,6 @@ export function budgetRoutes(deps: ChangeDeps): Route[] {
       ...common,
       method: 'DELETE',
       path: `${PATH}/{budgetId}`,
-      rate: 'write',
       summary: 'Delete a budget; its group, tag or tenant is no longer limited',
       responses: { 200: { description: 'The budget was deleted', schema: DoneResponse }, 404: NOT_FOUND },
       async handle(context) {
