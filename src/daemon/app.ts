@@ -132,6 +132,7 @@ export async function startApp(
       knownPolicies,
       knownShieldPolicies,
       requireFreeLicense,
+      forgetBudgets: budgets.forget,
       countRejection: records.rejections.counter('authenticated', REJECTED_KEYS),
     })
     const { access, authenticate, isAccepted, findUserNames } = identity
