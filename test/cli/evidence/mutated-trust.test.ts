@@ -123,7 +123,7 @@ async function ofBundle(given: Given): Promise<Verdicts> {
   }
 }
 
-async function ofExport(given: Omit<Given, 'bundle'>): Promise<Verdicts> {
+async function ofExport(given: Given): Promise<Verdicts> {
   const { keys, policy } = await saveAll(given)
   const args = [exported, '--keys', keys, '--policy', policy]
   return {
@@ -221,7 +221,7 @@ test(
       const random = randomFrom(seed)
       const mutate = (value: unknown) => mutateText(JSON.stringify(value, null, random(3)), random)
       const kind = random(3)
-      const given = [
+      const given: Given = [
         () => ({ bundle: mutate(bundle) }),
         () => ({ policy: mutateText(POLICY, random) }),
         () => ({ keys: mutate(keySet) }),
