@@ -45,7 +45,7 @@ async function verdict({ url, dns, note }: TargetCase, allowPrivate: boolean): P
 async function inTime(addresses: readonly string[] | Promise<readonly string[]>): Promise<void> {
   const never = Symbol('never')
   const turns = (async () => {
-    for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
+    for (let turn = 0; turn < 1_000; turn++) await new Promise((resolve) => setImmediate(resolve))
     return never
   })()
   if ((await Promise.race([addresses, turns])) === never) throw new Error('no answer')
