@@ -15,6 +15,7 @@ import {
 } from '../../shared/evidence/export-folder.ts'
 import { sameBase64, testCommit, testNote, testSigner } from '../../shared/evidence/signer.ts'
 import { checkpointOf, nextRow, storedChain } from '../../shared/evidence/stored-chain.ts'
+import { pythonVerifiers } from '../../shared/evidence/verdicts.ts'
 import { runCli } from '../run-cli.ts'
 
 const EXAMPLES = join(import.meta.dirname, '../../fixtures/evidence')
@@ -52,6 +53,9 @@ const runScript = (args: string[]) =>
     )
   })
 const runCommand = (args: string[]) => runCli(['audit', 'verify', ...args], { env: { NO_COLOR: '1' } })
+const python = pythonVerifiers()
+afterAll(() => python.end())
+const byPython = (dir: string, keys = ['--keys', keyFile]) => python.verdict(['verify_export', dir, ...keys])
 const byScript = async (dir: string, keys = ['--keys', keyFile]) => (await runScript([dir, ...keys])).exitCode
 const byCommand = async (dir: string, keys = ['--keys', keyFile]) => (await runCommand([dir, ...keys])).exitCode
 
@@ -69,6 +73,7 @@ const inManifestSignature = (change: (text: string) => string) =>
     return JSON.stringify({ ...signature, signature: change(signature.signature) })
   })
 const { origin, root } = checkpointOf(requests.rows)
+const earlyNote = testNote(origin, 7, checkpointOf(requests.rows.slice(0, 7)).root, signer)
 const withRows = (change: (text: string) => string) => ({ files: { 'data.ndjson': change(toLines(rows)) } })
 /** A commit with members that are no commit's. */
 const withCommit = (change: object) => ({ commits: commits.with(-1, { ...commit, ...change }) })
@@ -156,6 +161,7 @@ const TAMPERED: Tampering[] = [
   ['another signature', {}, inSignature({ signature: signer.sign('').toString('base64') })],
   ['five payloads set to null', { ...withoutPayloads, stored: rows }],
   ['payloads that the gateway no longer had', { stored: withoutPayloads.rows }],
+  ['a checkpoint of the gateway left out', { storedNotes: [...notes, earlyNote] }],
   ['a statement about another manifest', { inStatement: (text) => text.replace(/("manifest_sha256":")../, '$1ab') }],
   ['a member of its statement twice', { inStatement: (text) => text.replace('{', '{"version":1,') }],
   ['no statement', {}, (dir) => rm(join(dir, 'statement.json'))],
@@ -185,10 +191,10 @@ test('an export with duplicate members in its keys is rejected without other key
   expect([await byScript(dir), await byCommand(dir)]).toEqual([0, 0])
 })
 
-test('both verifiers accept an export', async () => {
+test('every verifier accepts an export', async () => {
   const dir = join(folder, 'good')
   await writeExport(dir, parts, signer)
-  expect([await byScript(dir), await byCommand(dir)]).toEqual([0, 0])
+  expect([await byScript(dir), await byCommand(dir), await byPython(dir)]).toEqual([0, 0, 'ok'])
 })
 
 test('both verifiers accept every character that JSON allows unescaped', async () => {
@@ -210,6 +216,10 @@ describe('one that somebody else has made and signed', () => {
     for (const args of [[dir()], [dir(), '--keys', join(dir(), 'keys.json')]]) {
       const { exitCode, stderr } = await verify(...args)
       expect([exitCode, stderr]).toEqual([11, expect.stringContaining('only by the keys that came with it')])
+      expect([await python.verdict(['verify_export', ...args]), (await runScript(args)).exitCode]).toEqual([
+        'EXIT 11',
+        11,
+      ])
     }
     for (const args of [
       [dir(), '--keys', keyFile],
@@ -217,6 +227,7 @@ describe('one that somebody else has made and signed', () => {
       ['--keys', keyFile, dir()],
     ]) {
       expect([args, (await verify(...args)).exitCode]).toEqual([args, 10])
+      expect([await python.verdict(['verify_export', ...args]), (await runScript(args)).exitCode]).toEqual(['FAIL', 1])
     }
   })
 
@@ -246,14 +257,17 @@ describe('one that somebody else has made and signed', () => {
   })
 })
 
-test.each(TAMPERED)('both verifiers reject an export with %s, for the same reason', async (what, changed, after) => {
-  const dir = join(folder, what)
-  await writeExport(dir, { ...parts, ...changed }, signer)
-  await after?.(dir)
-  const script = await runScript([dir, '--keys', keyFile])
-  const command = await runCommand([dir, '--keys', keyFile])
-  expect([script.exitCode, command.exitCode]).toEqual([1, 10])
-  const [, reason] = /^FAIL {2}[^:]+: (.+)$/m.exec(script.stdout) ?? []
-  expect(reason).toBeDefined()
-  expect(command.stderr).toContain(reason)
-})
+test.each(TAMPERED)(
+  'every verifier rejects an export with %s, and two say the same reason',
+  async (what, changed, after) => {
+    const dir = join(folder, what)
+    await writeExport(dir, { ...parts, ...changed }, signer)
+    await after?.(dir)
+    const script = await runScript([dir, '--keys', keyFile])
+    const command = await runCommand([dir, '--keys', keyFile])
+    expect([script.exitCode, command.exitCode, await byPython(dir)]).toEqual([1, 10, 'FAIL'])
+    const [, reason] = /^FAIL {2}[^:]+: (.+)$/m.exec(script.stdout) ?? []
+    expect(reason).toBeDefined()
+    expect(command.stderr).toContain(reason)
+  },
+)
