@@ -106,6 +106,13 @@ describe('the last checkpoint of a log', () => {
     expect([replaced.exitCode, codeOf(replaced.stderr)]).toEqual([10, 'LOG_KEY_MISSING'])
   })
 
+  test('of a log without new entries is not missing in the answer to `audit checkpoint`', async () => {
+    serveEvidence(gateway, first(7))
+    expect((await audit(['verify'])).exitCode).toBe(0)
+    gateway.on(`POST ${TRANSPARENCY}/checkpoints`, json(200, { checkpoints: [] }))
+    expect(await audit(['checkpoint', '--json'])).toMatchObject({ exitCode: 0 })
+  })
+
   test('is found by the URL, the profile and the key, so another stated tenant or log name does not escape it', async () => {
     serveEvidence(gateway, first(7))
     expect((await audit(['verify'])).exitCode).toBe(0)
