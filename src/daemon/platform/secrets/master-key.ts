@@ -97,11 +97,7 @@ export async function findKeyOf(
   { configured, next, dataDir, log }: Omit<MasterKeyOptions, 'clock'>,
   further: readonly string[] = [],
 ): Promise<{ masterKey: MasterKey; isRotating: boolean } | undefined> {
-  const check = await db
-    .selectFrom('master_key_check')
-    .select('sealed')
-    .where('id', '=', CHECK.row)
-    .executeTakeFirst()
+  const check = await db.selectFrom('master_key_check').select('sealed').where('id', '=', CHECK.row).executeTakeFirst()
   if (check === undefined) return undefined
   const own =
     configured === undefined
