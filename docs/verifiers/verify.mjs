@@ -56,8 +56,8 @@ const logId = (tenantId, chain) => hash('sha256', netstrings([tenantId, chain]),
 const KEY_WINDOW_SLACK_MS = 3e5
 /** Returns the validity window of a key: from its creation to its retirement. */
 const windowOf = ({ createdAt, retiredAt }) => ({
-  fromMs: timeOf$1(createdAt) - KEY_WINDOW_SLACK_MS,
-  untilMs: retiredAt === null ? Number.POSITIVE_INFINITY : timeOf$1(retiredAt) + KEY_WINDOW_SLACK_MS,
+  fromMs: timeOf(createdAt) - KEY_WINDOW_SLACK_MS,
+  untilMs: retiredAt === null ? Number.POSITIVE_INFINITY : timeOf(retiredAt) + KEY_WINDOW_SLACK_MS,
 })
 /**
  * Compares two keys by the order in which a gateway used them: negative if the first key is older. The time of the
@@ -66,7 +66,7 @@ const windowOf = ({ createdAt, retiredAt }) => ({
  */
 function compareKeys(one, other) {
   const [end, otherEnd] = [windowOf(one).untilMs, windowOf(other).untilMs]
-  return end === otherEnd ? timeOf$1(one.createdAt) - timeOf$1(other.createdAt) : end - otherEnd
+  return end === otherEnd ? timeOf(one.createdAt) - timeOf(other.createdAt) : end - otherEnd
 }
 /**
  * Returns the window in which an entry must have been written if this key signed it. The first key of a store also
@@ -86,7 +86,7 @@ const isWithin = (timeMs, { fromMs, untilMs }) => timeMs >= fromMs && timeMs <= 
 /** Returns a reason if a key was not valid at the time of what it signed. Returns undefined if it was. */
 function validityProblem(kid, keys, at) {
   const key = keys.find((known) => known.kid === kid)
-  return key !== void 0 && isWithin(timeOf$1(at), entryWindowOf(key, keys))
+  return key !== void 0 && isWithin(timeOf(at), entryWindowOf(key, keys))
     ? void 0
     : `is signed with the key ${kid}, which was not valid at ${at}`
 }
@@ -98,13 +98,17 @@ var KeySetError = class extends Error {
 const keyIdOf = (publicKey) =>
   hash('sha256', `{"crv":"Ed25519","kty":"OKP","x":"${publicKey.toString('base64url')}"}`, 'base64url')
 /**
- * Parses the response of `/.well-known/aigw-keys.json`. Throws KeySetError if the response is invalid, or if the `kid`
- * of a key is not the key's thumbprint.
+ * Parses the response of `/.well-known/aigw-keys.json`. Throws KeySetError if the response is invalid, contains no
+ * key or one key twice, or if the `kid` of a key is not the key's thumbprint. Verifiers would disagree about a key with
+ * two windows.
  */
 function parseKeySet(json) {
   const keys = isObject(json) ? json.keys : void 0
-  if (!Array.isArray(keys)) throw new KeySetError('a key set must contain a list of keys')
-  return keys.map(parseKey)
+  if (!Array.isArray(keys) || keys.length === 0) throw new KeySetError('a key set must contain a list of keys')
+  const parsed = keys.map(parseKey)
+  const twice = parsed.find(({ kid }, at) => parsed.findIndex((other) => other.kid === kid) < at)
+  if (twice !== void 0) throw new KeySetError(`the key ${twice.kid} is there twice`)
+  return parsed
 }
 function parseKey(json) {
   if (!isObject(json) || json.kty !== 'OKP' || json.crv !== 'Ed25519') throw new KeySetError('a key is not Ed25519')
@@ -128,11 +132,11 @@ function parseKey(json) {
 /** The only notation of times in evidence: ISO 8601 in UTC with milliseconds. Verifiers must agree about every text. */
 const TIME$1 = /^[1-9]\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 /** Returns the milliseconds since 1970 of a time in evidence. Returns NaN for any other notation, or no such time. */
-function timeOf$1(text) {
+function timeOf(text) {
   const ms = typeof text === 'string' && TIME$1.test(text) ? Date.parse(text) : NaN
   return !Number.isNaN(ms) && new Date(ms).toISOString() === text ? ms : NaN
 }
-const isTime = (value) => !Number.isNaN(timeOf$1(value))
+const isTime = (value) => !Number.isNaN(timeOf(value))
 /** The prime of the field of Ed25519 (RFC 8032, section 5.1). */
 const P = 2n ** 255n - 19n
 /** The y coordinate of the points of order 8. Its negative is the other one. */
@@ -675,7 +679,7 @@ var ChainCheck = class {
       if (key) this.#newestKid = key.kid
     }
     if (commit.leaves[row.leaf_index] !== row.entry_hash) return `its commit ${commit.id} does not contain it`
-    if (this.#window === void 0 || isWithin(timeOf$1(row.created_at), this.#window)) return void 0
+    if (this.#window === void 0 || isWithin(timeOf(row.created_at), this.#window)) return void 0
     return `it is signed with the key ${commit.kid}, which was not valid at ${row.created_at}`
   }
   #keyOf(kid) {
@@ -759,7 +763,7 @@ var ChainCheck = class {
 }
 /** Whether an entry of this time is outside of the window of a key that was retired. */
 const isLater = (at, retiredAt) =>
-  !isWithin(timeOf$1(at), {
+  !isWithin(timeOf(at), {
     ...windowOf({
       createdAt: at,
       retiredAt,
@@ -1552,7 +1556,7 @@ function thresholdOf(text, members) {
 }
 /** Parses the two times of a window. `-` means no limit. @throws WitnessPolicyError */
 function parseWindow(from, until) {
-  const [fromMs, untilMs] = [timeOf(from, ALWAYS.fromMs), timeOf(until, ALWAYS.untilMs)]
+  const [fromMs, untilMs] = [parseTime(from, ALWAYS.fromMs), parseTime(until, ALWAYS.untilMs)]
   if (fromMs < untilMs)
     return {
       fromMs,
@@ -1561,10 +1565,11 @@ function parseWindow(from, until) {
   throw new WitnessPolicyError('the second time must be after the first')
 }
 /** ISO 8601 with seconds and `Z`. Other notations would depend on the time zone. */
-const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{3})?Z$/
-function timeOf(text, unlimited) {
+const TIME = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{3})?Z$/
+function parseTime(text, unlimited) {
   if (text === '-') return unlimited
-  const ms = TIME.test(text) ? Date.parse(text) : NaN
+  const [, seconds, millis = '.000'] = TIME.exec(text) ?? []
+  const ms = timeOf(`${seconds}${millis}Z`)
   if (Number.isNaN(ms)) throw new WitnessPolicyError('a time must have the form 2026-01-31T12:00:00Z, or be -')
   return ms
 }
@@ -1622,7 +1627,6 @@ function requirementOf({ groups, quorum }) {
   return group ? `${group.threshold} of ${group.members.join(', ')} must cosign` : `${quorum} must cosign`
 }
 // src/cli/evidence/witnessing.ts
-/** Demands that witnesses have cosigned checkpoints. */
 /** The maximum size of a policy file. */
 const POLICY_CHARS = 1048576
 const UNCOSIGNED_MINUTES = EVIDENCE_UNCOSIGNED_MS / 6e4
@@ -1630,7 +1634,7 @@ const UNCOSIGNED_MINUTES = EVIDENCE_UNCOSIGNED_MS / 6e4
 async function readPolicy(path) {
   if (path === void 0) return void 0
   try {
-    const text = await readFile(path, 'utf8')
+    const text = await readText(path)
     if (text.length > POLICY_CHARS) throw new Error('it is too large')
     return parseWitnessPolicy(text)
   } catch (error) {
@@ -1680,7 +1684,7 @@ var Witnessing = class {
     const { chain, seq, created_at } = row
     this.#addClosing(row)
     if (seq < (this.#sizes.get(chain) ?? 0)) return
-    const atMs = timeOf$1(created_at)
+    const atMs = timeOf(created_at)
     const { oldestMs, newestMs } = this.#tails.get(chain) ?? {
       oldestMs: atMs,
       newestMs: atMs,
@@ -1701,7 +1705,7 @@ var Witnessing = class {
       {
         chain,
         seq,
-        atMs: timeOf$1(created_at),
+        atMs: timeOf(created_at),
       },
     ])
   }
@@ -1847,9 +1851,7 @@ function parsed(parse) {
 }
 async function readKeys(file) {
   try {
-    const given = await readGivenKeys(file)
-    if (given?.keys.length === 0) throw new Error(`${file} has no keys`)
-    return given
+    return await readGivenKeys(file)
   } catch (error) {
     throw new ArgumentError(
       `--keys ${file} cannot be used: ${messageOf(error)}. Name a copy of the gateway's /.well-known/aigw-keys.json.`,
@@ -1868,7 +1870,7 @@ async function checkExport(folder, { keys: given, policy }, report) {
   const { manifest, statement, source, trusted, onRow, assertEnd } = await openExport(folder, given, report)
   const { tenantId, heads } = source
   const checkpoints = []
-  const readAtMs = timeOf$1(statement.signed_at)
+  const readAtMs = timeOf(statement.signed_at)
   const witnessing =
     policy &&
     new Witnessing({

@@ -148,7 +148,7 @@ def check_retirement(kids, keys, at):
 def read_policy(text):
     witnesses, groups, grouped, quorum = {}, {}, set(), None
     lines = text.split("\n")
-    check(len(lines) <= 1000, "it has too many lines")
+    check(len(lines) <= 1000 and "\0" not in text, "it has too many lines, or is not text")
     for words in (re.split("[ \t]+", line.strip(" \t")) for line in lines):
         keyword, names = words[0], words[1:]
         if not keyword or keyword.startswith("#"):
@@ -156,7 +156,7 @@ def read_policy(text):
         new = names[0] if names else ""
         is_new = new not in ("", "none") and new not in witnesses and new not in groups
         if keyword == "witness":
-            found = re.fullmatch(r"([^+\s\x00-\x1f\x7f-\x9f]{1,256})\+([0-9a-f]{8})\+(\S{1,2048})", names[1])
+            found = re.fullmatch(r"([^+\s\x00-\x1f\x7f-\x9f\ufeff]{1,256})\+([0-9a-f]{8})\+(\S{1,2048})", names[1])
             check(is_new and len(names) in (2, 3) and found, "a witness needs a name of its own and a key")
             key = unbase64(found[3])
             check(len(key) == 33 and key[0] == 4, "a key is not the key of a witness")
@@ -237,8 +237,8 @@ def check_bundle(bundle, keys, policy):
     check(found is not None, "the checkpoint lacks cosignatures that the policy demands")
     return "%s; a checkpoint of %d entries covers it, cosigned by %s" % (said, size, ", ".join(sorted(found)) or "no witness that was demanded")
 
+# Only the response around a receipt is removed: a receipt within the receipt of a bundle would be another one.
 def check_receipt(receipt, keys):
-    receipt = receipt if receipt.get("receipt") is None else receipt["receipt"]
     entry, proof, alg, kid, signer, signature = map(receipt.pop, ("entry", "proof", "alg", "kid", "signer", "signature"))
     covered = ("tenant_id", "chain", "seq", "id", "created_at", "prev_hash", "payload_hash")
     check(set(entry) == {*covered, "entry_hash"}, "the entry has other members")
@@ -319,6 +319,7 @@ def read_keys(name):
         retired_at = key.get("retired_at")
         window = (time(key["created_at"]), None if retired_at is None else time(retired_at))
         check_key(public_key)
+        check(kid not in keys, "a key stands twice")
         keys[kid] = (key["name"], public_key, *window)
     check(keys, "it has no keys")
     return keys
@@ -339,7 +340,8 @@ def main(arguments):
     except REFUSALS as error:
         parser.error("%s holds no keys that can be used: %s" % (given["KEYS.json"], error))
     if given["kind"] == "receipt":
-        return check_receipt(parse(read(given["RECEIPT.json"])), keys)
+        receipt = parse(read(given["RECEIPT.json"]))
+        return check_receipt(receipt if receipt.get("receipt") is None else receipt["receipt"], keys)
     if given["kind"] == "bundle":
         try:
             policy = None if given["POLICY.txt"] is None else read_policy(read(given["POLICY.txt"]))

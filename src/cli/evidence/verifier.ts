@@ -82,9 +82,7 @@ function parsed<T>(parse: () => T): T {
 
 async function readKeys(file: string | undefined): Promise<GivenKeys | undefined> {
   try {
-    const given = await readGivenKeys(file)
-    if (given?.keys.length === 0) throw new Error(`${file} has no keys`)
-    return given
+    return await readGivenKeys(file)
   } catch (error) {
     const remedy = "Name a copy of the gateway's /.well-known/aigw-keys.json."
     throw new ArgumentError(`--keys ${file} cannot be used: ${messageOf(error)}. ${remedy}`)

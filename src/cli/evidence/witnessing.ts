@@ -1,5 +1,4 @@
 /** Demands that witnesses have cosigned checkpoints. */
-import { readFile } from 'node:fs/promises'
 import type { ChainRow } from '../../shared/evidence/chain-check.ts'
 import { isChangesChain, logId } from '../../shared/evidence/entry.ts'
 import { isObject, KEY_WINDOW_SLACK_MS, timeOf } from '../../shared/evidence/keys.ts'
@@ -7,6 +6,7 @@ import { NoteError } from '../../shared/evidence/note.ts'
 import { cosignedNoteOf, parseWitnessPolicy, type WitnessPolicy } from '../../shared/evidence/witness-policy.ts'
 import { EVIDENCE_UNCOSIGNED_MS } from '../../shared/spec-limits.ts'
 import { CliError, EXIT, usageError } from '../errors.ts'
+import { readText } from '../input/text-input.ts'
 import type { ChainHead, CheckpointNote } from './chains.ts'
 import { onlyFile, type TrustedKeys } from './key-set.ts'
 import { isText, parseJson } from './shapes.ts'
@@ -25,7 +25,7 @@ const UNCOSIGNED_MINUTES = EVIDENCE_UNCOSIGNED_MS / 60_000
 export async function readPolicy(path: string | undefined): Promise<WitnessPolicy | undefined> {
   if (path === undefined) return undefined
   try {
-    const text = await readFile(path, 'utf8')
+    const text = await readText(path)
     if (text.length > POLICY_CHARS) throw new Error('it is too large')
     return parseWitnessPolicy(text)
   } catch (error) {

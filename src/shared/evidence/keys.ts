@@ -78,13 +78,17 @@ export const toKeySet = (keys: readonly PublishedKey[]) => ({
 })
 
 /**
- * Parses the response of `/.well-known/aigw-keys.json`. Throws KeySetError if the response is invalid, or if the `kid`
- * of a key is not the key's thumbprint.
+ * Parses the response of `/.well-known/aigw-keys.json`. Throws KeySetError if the response is invalid, contains no
+ * key or one key twice, or if the `kid` of a key is not the key's thumbprint. Verifiers would disagree about a key with
+ * two windows.
  */
 export function parseKeySet(json: unknown): PublishedKey[] {
   const keys = isObject(json) ? json.keys : undefined
-  if (!Array.isArray(keys)) throw new KeySetError('a key set must contain a list of keys')
-  return keys.map(parseKey)
+  if (!Array.isArray(keys) || keys.length === 0) throw new KeySetError('a key set must contain a list of keys')
+  const parsed = keys.map(parseKey)
+  const twice = parsed.find(({ kid }, at) => parsed.findIndex((other) => other.kid === kid) < at)
+  if (twice !== undefined) throw new KeySetError(`the key ${twice.kid} is there twice`)
+  return parsed
 }
 
 function parseKey(json: unknown): PublishedKey {

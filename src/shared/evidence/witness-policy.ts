@@ -1,5 +1,5 @@
 import { ALWAYS, cosignedAtMs, isOfKey, type WitnessKey } from './cosignature.ts'
-import { isWithin, KEY_WINDOW_SLACK_MS, type KeyWindow, type PublishedKey, windowOf } from './keys.ts'
+import { isWithin, KEY_WINDOW_SLACK_MS, type KeyWindow, type PublishedKey, timeOf, windowOf } from './keys.ts'
 import { type Checkpoint, NoteError, parseCheckpoint, signedNoteOf } from './note.ts'
 import { parseWitnessKey, VerifierKeyError } from './verifier-key.ts'
 
@@ -109,17 +109,19 @@ function thresholdOf(text: string, members: number): number {
 
 /** Parses the two times of a window. `-` means no limit. @throws WitnessPolicyError */
 function parseWindow(from: string, until: string): KeyWindow {
-  const [fromMs, untilMs] = [timeOf(from, ALWAYS.fromMs), timeOf(until, ALWAYS.untilMs)]
+  const [fromMs, untilMs] = [parseTime(from, ALWAYS.fromMs), parseTime(until, ALWAYS.untilMs)]
   if (fromMs < untilMs) return { fromMs, untilMs }
   throw new WitnessPolicyError('the second time must be after the first')
 }
 
 /** ISO 8601 with seconds and `Z`. Other notations would depend on the time zone. */
-const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{3})?Z$/
+const TIME = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{3})?Z$/
 
-function timeOf(text: string, unlimited: number): number {
+function parseTime(text: string, unlimited: number): number {
   if (text === '-') return unlimited
-  const ms = TIME.test(text) ? Date.parse(text) : Number.NaN
+  const [, seconds, millis = '.000'] = TIME.exec(text) ?? []
+  // Times in evidence are strict: for Date.parse, 30 February is 2 March.
+  const ms = timeOf(`${seconds}${millis}Z`)
   if (Number.isNaN(ms)) throw new WitnessPolicyError('a time must have the form 2026-01-31T12:00:00Z, or be -')
   return ms
 }

@@ -134,7 +134,9 @@ function mutateJson(text: string, random: Random): string {
   const value = whole ?? part
   const found = pathsOf(value)
   if (found.length === 0) return text
-  const changed = JSON.stringify(withValue(value, pick(random, found), pick(random, STRANGE_VALUES)))
+  const path = pick(random, found)
+  const strange = random(4) === 0 ? repeated(value, path) : withValue(value, path, pick(random, STRANGE_VALUES))
+  const changed = JSON.stringify(strange)
   return whole === undefined ? lines.with(at, changed).join('\n') : changed
 }
 
@@ -166,7 +168,19 @@ export function withValue(value: unknown, [name = '', ...rest]: Path, change: un
   return copy
 }
 
-/** Every value of a JSON value replaced by every strange value, removed, and every object with one member more. */
+/** A copy in which an element of a list is there twice, or an object contains itself under its own name. */
+function repeated(value: unknown, path: Path): unknown {
+  const [above, inner] = [valueAt(value, path.slice(0, -1)), valueAt(value, path)]
+  if (Array.isArray(above)) return withValue(value, [...path.slice(0, -1), String(above.length)], inner)
+  return withValue(value, typeof inner === 'object' ? [...path, path.at(-1) ?? ''] : path, inner)
+}
+
+const valueAt = (value: unknown, path: Path): unknown =>
+  path.reduce<unknown>((found, step) => Reflect.get(Object(found), step), value)
+
+/**
+ * Every value of a JSON value replaced by every strange value, removed, repeated, and every object with one member more.
+ */
 export function* structuredChanges(value: unknown): Generator<{ what: string; changed: unknown }> {
   for (const path of [[], ...pathsOf(value)]) {
     const name = path.join('.')
@@ -176,8 +190,9 @@ export function* structuredChanges(value: unknown): Generator<{ what: string; ch
         yield { what: `${name} = ${JSON.stringify(strange)}`, changed: withValue(value, path, strange) }
       }
     }
-    const inner = path.reduce<unknown>((found, step) => Reflect.get(Object(found), step), value)
+    const inner = valueAt(value, path)
     if (typeof inner !== 'object' || inner === null) continue
+    if (path.length > 0) yield { what: `${name} repeated`, changed: repeated(value, path) }
     const more = Array.isArray(inner) ? String(inner.length) : 'more'
     yield { what: `${name} with one member more`, changed: withValue(value, [...path, more], 1) }
   }

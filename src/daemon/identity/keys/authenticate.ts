@@ -85,7 +85,8 @@ export function createAuthenticator({
     },
   })
 
-  const rejected = createAddressRate({ clock, ...REJECTED_KEYS })
+  // Without the exception, strangers could use up the total, and every key that is not cached yet would be refused.
+  const rejected = createAddressRate({ clock, ...REJECTED_KEYS, sparesNewAddresses: true })
 
   /** Waits for the lookup of a key, and counts it if the key is rejected. */
   async function lookedUp(loading: Promise<KnownKey>, request: ClientRequest): Promise<KnownKey> {

@@ -37,6 +37,11 @@ export type AddressLimits = {
    * The limit of all clients together. If it is at most `addresses`, the counts of the current minute are never evicted.
    */
   total?: number
+  /**
+   * Whether `total` applies only to addresses with requests in this minute. Then an address without such requests always
+   * has one, which is counted. By default, `total` applies to all addresses.
+   */
+  sparesNewAddresses?: boolean
 }
 
 /**
@@ -59,6 +64,7 @@ export function createAddressCounter({
   limit,
   addresses,
   total,
+  sparesNewAddresses = false,
 }: { clock: Clock } & AddressLimits): AddressCounter {
   const tables = new Map<number, LRUCache<string, Count>>()
   const all: Count = { windowStartMs: 0, requests: 0 }
@@ -81,7 +87,8 @@ export function createAddressCounter({
       requests: next(tableOf(bits).get(network)),
       limit: factor * limit,
     }))
-    if (total !== undefined) counts.unshift({ network: undefined, requests: next(all), limit: total })
+    const isSpared = sparesNewAddresses && counts.at(-1)?.requests === 1
+    if (total !== undefined && !isSpared) counts.unshift({ network: undefined, requests: next(all), limit: total })
     const isWithin = counts.every((count) => count.requests <= count.limit)
     if (isAdded && isWithin) {
       Object.assign(all, { windowStartMs, requests: next(all) })

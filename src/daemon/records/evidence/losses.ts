@@ -87,11 +87,18 @@ export const lossesOfTenant = (db: Db, tenantId: string): Promise<(EvidenceLossR
     .orderBy('chain')
     .execute()
 
-/** Returns the chain that continues this chain, or the chain itself if it is not closed. */
+/**
+ * Returns the chain that continues this chain, or the chain itself if it is not closed. Throws an error if a chain
+ * continues itself, because this loop would never end.
+ */
 export function followSuccessors(chain: string, successors: Successors): string {
   let last = chain
-  for (let next = successors.get(last); next !== undefined; next = successors.get(last)) last = next
-  return last
+  for (let steps = 0; steps <= successors.size; steps++) {
+    const next = successors.get(last)
+    if (next === undefined) return last
+    last = next
+  }
+  throw new Error(`the chain ${chain} has no last successor: evidence_losses names ${last} as its own successor`)
 }
 
 /** Returns the chain to which changes of the tenant are appended. */
@@ -187,15 +194,28 @@ async function lockLosses(tx: Db): Promise<void> {
 
 /** The chains of one daemon have the same name in every tenant, and get the same successor. */
 const successorOf = <Chain extends string | null>(chain: Chain, successors: Successors) =>
-  (chain === null ? null : (successors.get(chain) ?? newSuccessor(chain))) as Chain
+  (chain === null ? null : (successors.get(chain) ?? newSuccessor(chain, successors))) as Chain
 
 /** Returns the successors of the closed chains. */
 export const successorsOf = (rows: readonly Pick<EvidenceLossRow, 'chain' | 'successor'>[]): Successors =>
   new Map(rows.flatMap(({ chain, successor }) => (chain && successor ? [[chain, successor] as const] : [])))
 
-/** Example: `changes-1f0a` for `changes` and for `changes-77e2`. */
-const newSuccessor = (chain: string): string =>
-  `${chain.replace(/^(changes|requests-[0-9a-f]{12}).*$/, '$1')}-${randomBytes(2).toString('hex')}`
+/**
+ * Example: `changes-1f0a` for `changes` and for `changes-77e2`. Neither the chain itself nor a chain that is or has a
+ * successor may become its successor: the chains would form a circle.
+ */
+export function newSuccessor(
+  chain: string,
+  successors: Successors,
+  random: () => string = () => randomBytes(2).toString('hex'),
+): string {
+  const used = new Set([chain, ...successors.keys(), ...successors.values()])
+  const base = chain.replace(/^(changes|requests-[0-9a-f]{12}).*$/, '$1')
+  for (;;) {
+    const name = `${base}-${random()}`
+    if (!used.has(name)) return name
+  }
+}
 
 /** Returns the loss of a chain that contradicts its notes. */
 export const lossOfChain = (tenantId: string, chain: string, cause: LossCause, detail: string): FoundLoss => ({

@@ -161,9 +161,10 @@ async function lossesOfAllKeys(
   chains: readonly MeasuredChain[],
   { daemonId, clock }: { daemonId: string; clock: Clock },
 ): Promise<FoundLoss[]> {
-  if ((await hasKeys(db)) || (await isUnsigned(db))) return []
+  // The order matters: another daemon may start now. It creates the first key before the first tenant, and before it
+  // removes the mark of an unsigned store.
   const tenants = await db.selectFrom('tenants').select('id').execute()
-  if (tenants.length === 0) return []
+  if (tenants.length === 0 || (await isUnsigned(db)) || (await hasKeys(db))) return []
   const detail = `the store contains ${tenants.length} tenants, but no signing key`
   // Keys can be deleted again after an acknowledgement, so each loss gets a new id.
   const lost: FoundLoss[] = [{ id: `keys:${isoTime(clock.now())}`, cause: 'key_missing', detail }]

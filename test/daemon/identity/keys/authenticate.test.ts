@@ -123,6 +123,22 @@ describeEachEngine('lookups of keys', (engine) => {
     expect([await status(unused), await status(newApiKey())]).toEqual(['accepted', 'UNAUTHORIZED'])
     await store.close()
   })
+
+  test('many addresses with unknown keys cannot lock out a valid key of an address that has sent none', async () => {
+    const { store, status } = await open()
+    const { id } = await addTenant(store.db)
+    const user = await addUser(store.db, { tenant_id: id })
+    const secretOf = async () => (await addKey(store.db, user)).secret
+    const { total, perMinute } = REJECTED_KEYS
+    const addresses = Array.from({ length: Math.ceil(total / perMinute) }, (_, at) => `192.0.2.${at}`)
+    // Malformed keys count like unknown ones, but need no lookup.
+    for (const address of addresses) for (let call = 0; call < perMinute; call++) await status('a b', address)
+    expect(await status(await secretOf(), '198.51.100.1')).toBe('accepted')
+    // From now on the address has sent a rejected key, so the total applies to it.
+    expect(await status(newApiKey(), '198.51.100.1')).toBe('UNAUTHORIZED')
+    expect(await status(await secretOf(), '198.51.100.1')).toBe('RATE_LIMIT_EXCEEDED')
+    await store.close()
+  })
 })
 
 test('a key works at once after its creation, even if it was rejected just before', async () => {

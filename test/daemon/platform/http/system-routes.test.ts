@@ -53,11 +53,11 @@ describe('the description of the interface', () => {
     const described: string[] = []
     for (const { method, path } of gateway.current.app.routes) {
       const { parameters = [] } = api.paths[path][method.toLowerCase()]
-      const header = parameters.find((one: { in: string; name: string }) => one.in === 'header')
+      const header = parameters.find(({ name }: { name: string }) => name === 'Idempotency-Key')
       if (header === undefined) continue
       described.push(path)
       expect(header).toMatchObject({
-        name: 'Idempotency-Key',
+        in: 'header',
         schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[\\x21-\\x7e]+$' },
       })
       expect(header.required ?? false).toBe(false)

@@ -3,9 +3,11 @@ import {
   acknowledgeLoss,
   closedLogs,
   createLosses,
+  followSuccessors,
   type Losses,
   listLosses,
   lossOfChain,
+  newSuccessor,
 } from '../../../../src/daemon/records/evidence/losses.ts'
 import { logId } from '../../../../src/shared/evidence/entry.ts'
 import { describeEachEngine, storeForEach } from '../../../engines.ts'
@@ -68,4 +70,23 @@ describeEachEngine('the record of lost history', (engine) => {
     expect(await losses.successors()).toEqual(new Map([[CHAIN, loss?.successor]]))
     expect(await acknowledge()).toBeUndefined()
   })
+})
+
+test('the successor of a chain is a chain with a new name', () => {
+  const numbers = ['1f0a', '77e2', '0001', 'abcd']
+  const known = new Map([
+    ['changes', 'changes-77e2'],
+    ['changes-77e2', 'changes-1f0a'],
+    ['changes-0001', 'changes-0002'],
+  ])
+  expect(newSuccessor('changes-1f0a', known, () => numbers.shift() ?? '')).toBe('changes-abcd')
+  expect(followSuccessors('changes', known)).toBe('changes-1f0a')
+})
+
+test('a chain that is its own successor causes an error instead of an endless loop', () => {
+  const circle = new Map([
+    ['changes', 'changes-1f0a'],
+    ['changes-1f0a', 'changes-1f0a'],
+  ])
+  expect(() => followSuccessors('changes', circle)).toThrow('names changes-1f0a as its own successor')
 })
