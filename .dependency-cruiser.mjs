@@ -4,6 +4,7 @@
 /** Floors from top to bottom. Rooms of the same floor do not import each other. */
 const FLOORS = [
   ['main', 'app'],
+  ['maintenance'],
   ['control'],
   ['config'],
   ['gateway'],
@@ -18,30 +19,32 @@ const FLOORS = [
 /** The front of each room: the files that other rooms may import. All files of the platform may be imported. */
 const FRONTS = {
   config: ['changes', 'config', 'stored-provider'],
-  gateway: ['config'],
+  gateway: ['config', 'cache/answer-cache', 'governed/idempotency'],
   knowledge: ['indexes/index-access', 'ingest/read-text', 'search/ground', 'search/search', 'search/vectors/config'],
   identity: ['groups/store', 'keys/authenticate', 'users/store', 'users/usage-by-model'],
   safety: [
     'config',
     'guards/(documents|guards|passages|redaction|rules-in-force|sensitive-text)',
     'guards/(request/request-screening|stream/(answer-guard|choices-guard|spoken-guard|output-blocked))',
-    'incidents/incident',
+    'incidents/(incident|store)',
     'policies/(enforce|policies)',
     'prompt-shield/resolve',
   ],
-  webhooks: ['config'],
+  webhooks: ['config', 'purge'],
   metering: [
     'budgets/applied-budgets',
     'config',
-    'rate-limits/rate-limiter',
+    'rate-limits/(purge|rate-limiter)',
     'usage/(billing|counts|input-tokens|money|payment|period|prices)',
   ],
   records: [
     'audit/change',
     'config',
     'events/(events|operator-tenant|outbox)',
-    'evidence/(entitlement|request-entry)',
+    'evidence/(entitlement|request-entry|retention|signing-keys|verification)',
     'ledger/(ledger|records)',
+    'logs/provider-messages',
+    'usage/reconcile',
   ],
   models: [
     'breaker|config|conversation|cool-down|credentials|model-facts|names|output-limits|part-signature|provider|proxy',

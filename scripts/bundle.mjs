@@ -21,6 +21,7 @@ const bundle = await rolldown({
   // own package.
   external: [
     ...['sqlite3', 'sqlite-vec', 'pg', 'unpdf', 'mammoth', '@e965/xlsx', 'onnxruntime-node'],
+    ...['age-encryption', 'tar-stream', 'pg-copy-streams'],
     // prom-client needs the API at every start, so the API is bundled.
     /^@opentelemetry\/(?!api$)/,
   ],

@@ -1,4 +1,4 @@
-import { REJECTED_KEYS } from '../shared/spec-limits.ts'
+import { BACKUPS_BEFORE_MIGRATION, REJECTED_KEYS } from '../shared/spec-limits.ts'
 import type { Clock } from '../shared/time.ts'
 import type { Config, ConfigFaults } from './config/config.ts'
 import { openControl } from './control/room.ts'
@@ -98,7 +98,15 @@ export async function startApp(
       { log, withVectors: config.knowledge?.embedding !== undefined, timeouts: storeTimeouts },
     )
     opened.push(() => db.destroy())
-    await migrateDatabase(db)
+    await migrateDatabase(db, async ({ applied }) => {
+      const keep = config.backupsBeforeMigration ?? BACKUPS_BEFORE_MIGRATION.default
+      if (config.database.kind !== 'sqlite' || keep === 0) return
+      // Imported here, because most starts migrate nothing.
+      const { backUpBeforeMigration } = await import('./platform/db/backup/migration-backup.ts')
+      const { dataDir } = config
+      const backup = await backUpBeforeMigration({ dataDir, keep, migrations: applied, clock })
+      log.info({ backup }, 'backed up the store before its migration')
+    })
     const aloneSince = lock && clock.now()
     const keySources = {
       configured: config.masterKey,

@@ -21,6 +21,7 @@ const COMMAND_BYTES = 4_096
 /** The daemon's main program: loads the configuration, starts the app, and runs until a signal stops it. */
 export async function runDaemon(): Promise<void> {
   const argv = process.argv.slice(2)
+  if (argv[0] === 'db') return runDb(argv.slice(1))
   const { flags } = parseFlags(argv)
   if (flags.help) return print(USAGE)
   if (flags.version) return print(`aigwd ${version()}\n`)
@@ -77,6 +78,35 @@ export async function runDaemon(): Promise<void> {
     log.debug({ error }, 'the daemon could not start')
     complain(reasonOf(error))
     exit(EXIT_FAILURE, log)
+  }
+}
+
+/** Runs `aigwd db`, without a daemon. */
+async function runDb(argv: readonly string[]): Promise<void> {
+  const { DB_USAGE, runDbCommand } = await import('./maintenance/command.ts')
+  if (argv.some((word) => word === '--help' || word === '-h')) return print(DB_USAGE)
+  process.umask(0o077)
+  const load = (flags: readonly string[]) => {
+    const runCommand = (program: string, words: readonly string[]) =>
+      execFileSync(program, words, {
+        encoding: 'utf8',
+        timeout: COMMAND_MS,
+        maxBuffer: COMMAND_BYTES,
+        stdio: ['ignore', 'pipe', 'inherit'],
+      })
+    const readFile = (path: string) => readFileSync(path, 'utf8')
+    const config = loadConfig({ argv: flags, env: process.env, readFile, runCommand })
+    if (!(config instanceof ConfigFaults)) return config
+    throw Object.assign(new Error(config.faults.join('; ')), { exitCode: EXIT_CONFIG })
+  }
+  const { env, stdin, stdout } = process
+  try {
+    process.exitCode = await runDbCommand(argv, { load, env, stdin, stdout })
+  } catch (error) {
+    complain(reasonOf(error))
+    const code = error instanceof Error && 'exitCode' in error ? Number(error.exitCode) : EXIT_FAILURE
+    // Streams that are still open must not keep the process running.
+    process.exit(code)
   }
 }
 

@@ -6,6 +6,9 @@
 /** The version of the interface and of the package. A test compares package.json with it. */
 export const INTERFACE_VERSION = '1.1.0'
 
+/** How many of the backups that the daemon makes before migrations are kept. 0 switches them off. */
+export const BACKUPS_BEFORE_MIGRATION = { min: 0, max: 1_000, default: 3 }
+
 // Chat
 export const MESSAGES_PER_REQUEST = 100
 export const MESSAGE_CONTENT_BYTES = 262_144

@@ -24,6 +24,9 @@ import {
 import { type InstalledCli, installCli } from './installed-cli.ts'
 import { runCli } from './run-cli.ts'
 
+/** `aigwd db` prints a report with some member. */
+const FAKE_DAEMON = 'if (process.argv[2] === \'db\') console.log(\'{"bytes":1,"findings":[{"check":"engine"}]}\')\n'
+
 /** Keeps a daemon of a test from outliving a test that fails. */
 const ENDS_WITH_PARENT = "new (require('node:net').Socket)({ fd: 3 }).on('close', () => process.exit(9)).resume()"
 
@@ -216,6 +219,13 @@ const SAMPLES: Record<string, Sample> = {
   'providers update': { words: ['house', '--model', 'small'], prints: 'data' },
   'providers test': { words: ['house'], prints: 'data' },
   'providers remove': { words: ['house', '--yes'], prints: 'nothing' },
+  'db status': { words: [], prints: 'data' },
+  'db check': { words: [], prints: 'data' },
+  'db backup': { words: [tmpdir(), '--unencrypted'], prints: 'data' },
+  'db restore': { words: ['backup.tar.gz'], prints: 'data' },
+  'db migrate': { words: [], prints: 'data' },
+  'db prune': { words: [], prints: 'data' },
+  'db vacuum': { words: [], prints: 'data' },
   'service unit': { words: [], prints: 'text' },
   login: { words: [], prints: 'data' },
   logout: { words: [], prints: 'nothing' },
@@ -248,7 +258,7 @@ describe('every command', () => {
     expect(Object.keys(SAMPLES).sort()).toEqual([...COMMANDS].sort())
   })
 
-  beforeAll(() => writeFile(join(cli.folder, 'bin/aigwd.js'), 'process.exitCode = 0\n'))
+  beforeAll(() => writeFile(join(cli.folder, 'bin/aigwd.js'), FAKE_DAEMON))
 
   describe.each(['table', 'json'])('with -o %s', (format) => {
     test.each(COMMANDS)(
@@ -283,9 +293,9 @@ describe('every command', () => {
 })
 
 describe('every command on a terminal', () => {
-  // `serve` hands its own streams to the daemon, so it has none of its own to show. `init` runs the daemon's program,
-  // which only the installed copy has.
-  test.each(COMMANDS.filter((name) => name !== 'serve' && name !== 'init'))('%s prints for people', async (name) => {
+  // `serve` hands its own streams to the daemon, so it has none of its own to show. `init` and `db` run the daemon's
+  // program, which only the installed copy has.
+  test.each(COMMANDS.filter((name) => !/^(serve|init|db .*)$/.test(name)))('%s prints for people', async (name) => {
     const { words, prints } = SAMPLES[name] ?? { words: [], prints: 'nothing' }
     const result = await runCli([...name.split(' '), ...words], {
       terminal: { stdin: true, stdout: true, stderr: true },

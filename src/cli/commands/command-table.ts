@@ -275,6 +275,16 @@ const cache = several(() => import('./cache/commands.ts'), {
   clear: 'Delete all stored answers of the tenant',
 })
 
+const db = several(() => import('./db/commands.ts'), {
+  status: 'Show the size, the migrations and the backups of the store',
+  check: 'Check the store, its log and its bills',
+  backup: 'Copy the store into an encrypted file while the daemon runs',
+  restore: 'Replace a stopped store with a backup',
+  migrate: 'Migrate a stopped store to this version',
+  prune: 'Delete what has expired from a stopped store',
+  vacuum: 'Return unused space of a stopped store to the disk',
+})
+
 const config = several(() => import('./config/commands.ts'), {
   get: 'Print the value of a setting',
   set: 'Set a value',
@@ -359,6 +369,7 @@ export const COMMAND_GROUPS: Group[] = [
       one('health', 'Check whether a gateway is healthy', () => import('./gateway/health.ts')),
       one('reload', 'Apply a changed configuration file (operator key)', () => import('./gateway/reload.ts')),
       noun('providers', 'Providers of models (operator key): list, show, add, update, test, remove', providers),
+      { name: 'db', summary: 'The store of this machine: backup, restore, check, status …', verbs: db },
       {
         name: 'service',
         summary: 'Run the gateway under systemd',

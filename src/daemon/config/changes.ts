@@ -10,6 +10,7 @@ const SETTINGS: { readonly [Name in keyof Required<Config>]: { key: string; rest
   listen: { key: 'listen', restart: true },
   dataDir: { key: 'data_dir', restart: true },
   database: { key: 'database', restart: true },
+  backupsBeforeMigration: { key: 'database.backups_before_migration', restart: true },
   bootstrapKey: { key: 'bootstrap_key', restart: true },
   masterKey: { key: 'master_key', restart: true },
   nextMasterKey: { key: 'next_master_key', restart: true },

@@ -58,6 +58,8 @@ export type Config = {
   dataDir: string
   /** An SQLite file in the data directory, or the postgres:// URL of a PostgreSQL database. */
   database: { kind: 'sqlite' } | { kind: 'postgres'; url: string }
+  /** How many of the backups before migrations are kept. 0 switches them off. Default BACKUPS_BEFORE_MIGRATION. */
+  backupsBeforeMigration?: number | undefined
   /** The configured operator key, if any. */
   bootstrapKey: string | undefined
   /**
@@ -175,6 +177,7 @@ export function loadConfig(sources: ConfigSources): Config | ConfigFaults {
     listen: listenFlag ?? listenVariable ?? settings.listen ?? parseListen(DEFAULT_LISTEN),
     dataDir: resolve(dataDir),
     database: databaseUrl === undefined ? { kind: 'sqlite' } : { kind: 'postgres', url: databaseUrl },
+    backupsBeforeMigration: settings.database?.backups_before_migration,
     bootstrapKey: bootstrapKey ?? settings.bootstrap_key,
     masterKey: masterKey ?? settings.master_key,
     nextMasterKey: settings.next_master_key,

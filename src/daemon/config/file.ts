@@ -7,6 +7,7 @@ import { parseWitnessKey, VerifierKeyError } from '../../shared/evidence/verifie
 import { API_KEY_PATTERN } from '../../shared/ids.ts'
 import {
   ANSWER_TOKENS_MAX,
+  BACKUPS_BEFORE_MIGRATION,
   BODY_MEMORY_BYTES,
   CACHE_TENANT_BYTES,
   CACHE_TTL_MS,
@@ -120,7 +121,7 @@ export type FileSettings = {
   /** 64 hex characters. */
   master_key?: string | undefined
   next_master_key?: string | undefined
-  database?: { url?: string | undefined } | null | undefined
+  database?: { url?: string | undefined; backups_before_migration?: number | undefined } | null | undefined
   log?: { level?: (typeof LOG_LEVELS)[number] | undefined; requests?: boolean | undefined } | null | undefined
   metrics?: { tenant_label?: boolean | undefined } | null | undefined
   telemetry?: TelemetrySettings | null | undefined
@@ -243,8 +244,15 @@ function rootSchema(sources: ConfigSources, path: string) {
       master_key: masterKey.optional(),
       next_master_key: masterKey.optional(),
       database: section(
-        { url: secret.transform(valueFrom(parseDatabaseUrl)).optional() },
-        'must contain url: postgres://…',
+        {
+          url: secret.transform(valueFrom(parseDatabaseUrl)).optional(),
+          backups_before_migration: z
+            .int({ error: 'must be a whole number from 0, such as 3; 0 makes no backups' })
+            .min(BACKUPS_BEFORE_MIGRATION.min, 'must be a whole number from 0, such as 3; 0 makes no backups')
+            .max(BACKUPS_BEFORE_MIGRATION.max, `must be at most ${BACKUPS_BEFORE_MIGRATION.max}`)
+            .optional(),
+        },
+        'must contain url: postgres://… or backups_before_migration: 3',
       ).nullish(),
       log: section(
         {

@@ -12,8 +12,9 @@ export type Flags = {
 }
 
 export const USAGE = `Usage: aigwd [options]
+       aigwd db VERB [options]
 
-Runs the aigw gateway.
+Runs the aigw gateway. \`aigwd db --help\` describes the work on its store.
 
 Options:
   --config FILE       configuration file            AIGW_CONFIG    (/etc/aigw/aigw.yaml when it exists)

@@ -92,10 +92,13 @@ export class NewerSchemaError extends Error {
 /**
  * Migrates the schema, all or nothing. If several daemons on one PostgreSQL server start at the same time, their
  * migrations run one after the other.
+ * @param before called before a store with content is migrated. If it rejects, nothing is migrated.
  * @throws NewerSchemaError, before anything is written, if the database has migrations that this version does not know.
  */
-export async function migrateDatabase(db: Db): Promise<void> {
+export async function migrateDatabase(db: Db, before?: (state: MigrationState) => Promise<void>): Promise<void> {
   await refuseNewerSchema(db)
+  const state = before && (await migrationState(db))
+  if (state && state.applied.length > 0 && state.pending.length > 0) await before(state)
   const migrator = new Migrator({ db, provider: { getMigrations: async () => migrationsFor(db) } })
   const { error, results = [] } = await migrator.migrateToLatest()
   if (error === undefined) {
@@ -113,11 +116,44 @@ export async function isMigrated(db: Db): Promise<boolean> {
   return applied.length === Object.keys(STEPS).length && applied.every(isKnown)
 }
 
+/** The migrations that a database has, and those of this version that it lacks. */
+export type MigrationState = { applied: string[]; pending: string[] }
+
+/** Reads which migrations a database has. */
+export async function migrationState(db: Db): Promise<MigrationState> {
+  const applied = await appliedMigrations(db)
+  return { applied, pending: Object.keys(STEPS).filter((name) => !applied.includes(name)) }
+}
+
+/** @throws NewerSchemaError if this version does not know one of these migrations. */
+export function requireKnownMigrations(names: readonly string[]): void {
+  const unknown = names.filter((name) => !isKnown(name))
+  if (unknown.length > 0) throw new NewerSchemaError(unknown)
+}
+
+/** Creates the tables in which the migrations that ran are recorded, as the migrator itself would. */
+export async function createMigrationTables(tx: Db): Promise<void> {
+  await sql`create table kysely_migration (name varchar(255) not null primary key, timestamp varchar(255) not null)`.execute(
+    tx,
+  )
+  await sql`create table kysely_migration_lock (id varchar(255) not null primary key, is_locked integer not null default 0)`.execute(
+    tx,
+  )
+}
+
+/** Runs these migrations inside a transaction of the caller, in order. `record` also records them. */
+export async function runMigrations(tx: Db, names: readonly string[], record?: { at: string }): Promise<void> {
+  const migrations = migrationsFor(tx)
+  for (const name of names) {
+    await migrations[name]?.up(tx)
+    if (record) await sql`insert into kysely_migration (name, timestamp) values (${name}, ${record.at})`.execute(tx)
+  }
+}
+
 const isKnown = (name: string): boolean => Object.hasOwn(STEPS, name)
 
 async function refuseNewerSchema(db: Db): Promise<void> {
-  const unknown = (await appliedMigrations(db)).filter((name) => !isKnown(name))
-  if (unknown.length > 0) throw new NewerSchemaError(unknown)
+  requireKnownMigrations(await appliedMigrations(db))
 }
 
 async function appliedMigrations(db: Db): Promise<string[]> {

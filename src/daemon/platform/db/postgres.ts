@@ -53,12 +53,7 @@ export async function openPostgresDialect(
   const silence = { ...SILENCE_TIMEOUTS, ...timeouts }
   // Imported here, so a daemon on SQLite does not load the package.
   const { default: pg } = await import('pg')
-  const types: CustomTypesConfig = {
-    getTypeParser: ((oid: number, format?: 'text' | 'binary') =>
-      oid === INT8 || oid === NUMERIC
-        ? toNumber
-        : pg.types.getTypeParser(oid, format)) as CustomTypesConfig['getTypeParser'],
-  }
+  const types = typesOf(pg)
   const pool = new pg.Pool({
     connectionString: url,
     application_name: 'aigwd',
@@ -148,6 +143,25 @@ export async function openPostgresDialect(
   }
   return {
     createDriver: () => new Driver({ pool: watchedPool }),
+    createAdapter: () => new PostgresEngineAdapter(),
+    createIntrospector: (db) => new PostgresIntrospector(db),
+    createQueryCompiler: () => new PostgresQueryCompiler(),
+  }
+}
+
+/** Reads integers as numbers. */
+export const typesOf = ({ types }: Pick<typeof import('pg'), 'types'>): CustomTypesConfig => ({
+  getTypeParser: ((oid: number, format?: 'text' | 'binary') =>
+    oid === INT8 || oid === NUMERIC
+      ? toNumber
+      : types.getTypeParser(oid, format)) as CustomTypesConfig['getTypeParser'],
+})
+
+/** A dialect in which every query runs on one connection, and therefore in its transaction. */
+export function dialectOfConnection(connection: Pick<PoolClient, 'query'>): Dialect {
+  const client = { query: connection.query.bind(connection), release: () => undefined } as PostgresPoolClient
+  return {
+    createDriver: () => new PostgresDriver({ pool: { connect: async () => client, end: async () => undefined } }),
     createAdapter: () => new PostgresEngineAdapter(),
     createIntrospector: (db) => new PostgresIntrospector(db),
     createQueryCompiler: () => new PostgresQueryCompiler(),

@@ -88,6 +88,25 @@ export function openMasterKey(db: Db, options: MasterKeyOptions): Promise<Master
   })
 }
 
+/**
+ * Returns the key that decrypts the secrets of a store, and changes nothing. The candidates are the keys of this daemon,
+ * and `further`. Returns undefined if the store has no secrets yet. @throws MasterKeyError if no key fits
+ */
+export async function findKeyOf(
+  db: Db,
+  { configured, next, dataDir, log }: Omit<MasterKeyOptions, 'clock'>,
+  further: readonly string[] = [],
+): Promise<{ masterKey: MasterKey; isRotating: boolean } | undefined> {
+  const check = await db.selectFrom('master_key_check').select('sealed').where('id', '=', CHECK.row).executeTakeFirst()
+  if (check === undefined) return undefined
+  const own =
+    configured === undefined
+      ? await Promise.all([masterKeyFile(dataDir), nextKeyFile(dataDir)].map((file) => readKeyFile(file, log)))
+      : [configured, next]
+  const where = configured === undefined ? masterKeyFile(dataDir) : 'the file of AIGW_MASTER_KEY_FILE'
+  return openingKey(db, [...own, ...further], check.sealed, where)
+}
+
 /** Returns the first key that decrypts the check text, alone or with the other key of a running rotation. */
 async function openingKey(
   tx: Db,

@@ -42,7 +42,7 @@ describeEachEngine('migrations', (engine) => {
     // On SQLite the lock of the data directory admits one daemon, so the callers share a process.
     const shared = engine.name === 'sqlite' ? await open(place) : undefined
     const daemons = await Promise.all(Array.from({ length: 4 }, () => shared ?? open(place)))
-    await Promise.all(daemons.map(migrateDatabase))
+    await Promise.all(daemons.map((db) => migrateDatabase(db)))
     for (const db of daemons) expect(await isMigrated(db)).toBe(true)
   })
 
