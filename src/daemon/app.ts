@@ -132,6 +132,7 @@ export async function startApp(
       knownPolicies,
       knownShieldPolicies,
       requireFreeLicense,
+      forgetBudgets: budgets.forget,
       countRejection: records.rejections.counter('authenticated', REJECTED_KEYS),
     })
     const { access, authenticate, isAccepted, findUserNames } = identity
@@ -195,7 +196,7 @@ export async function startApp(
           ofModels.use()
           modelLabels.forget()
           useTerms()
-          ofGateway.forgetFailures(ofModels.replaced)
+          ofGateway.use(ofModels.replaced)
           bodies.resize(bodyMemoryOf(next))
           onConfig?.(next)
         },

@@ -308,8 +308,17 @@ export const PROVIDER_MESSAGE_DAYS = 30
 // Attribution and budgets. All ours.
 /** Maximum length of a tag. */
 export const TAG_CHARS = 64
+/**
+ * The number of tags that the reports of a tenant list for one day, in addition to tags with a budget. The requests with
+ * further tags are summed under OTHER_TAGS.
+ */
+export const TAGS_PER_DAY = 1_000
 /** The shares of a budget, in percent, at which an event is sent. */
 export const BUDGET_THRESHOLDS = [50, 80, 100] as const
+/** From this share on, in percent, a budget is used up if it refuses a request. */
+export const BUDGET_USED_UP_PERCENT = 80
+/** How long a daemon may not know what other daemons have spent of a budget, when it looks for thresholds. */
+export const BUDGET_REREAD_MS = 10_000
 /** The number of budgets of groups and tags that a tenant may have. */
 export const BUDGETS_PER_TENANT = 1_000
 /** How long other daemons may use a former list of budgets. */

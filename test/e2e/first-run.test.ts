@@ -87,3 +87,33 @@ test('init keeps secrets out of readable files, and writes nothing if the daemon
   const wrong = await aigw(['init', '--config', other, '--database-url-file', url])
   expect(wrong).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('is not a PostgreSQL URL') })
 })
+
+test('a dry run of a change shows no secret, and validates', async () => {
+  const config = join(home, 'aigw.yaml')
+  await writeFile(config, `# ${PROVIDER_KEY}\nproviders: { openai: { api_keys: [${PROVIDER_KEY}] } }\n`)
+  const set = (level: string) => aigw(['config', 'set', 'log.level', level, '--gateway-file', config, '--dry-run'])
+  const shown = await set('debug')
+  expect(shown).toMatchObject({ exitCode: 0, stderr: expect.stringContaining('level: debug') })
+  expect(shown.stderr).not.toContain(PROVIDER_KEY)
+  expect(await set('loud')).toMatchObject({ exitCode: 2 })
+})
+
+test('the configuration of a systemd unit is readable, and doctor and config set accept its credentials', async () => {
+  const folder = join(home, 'etc')
+  const config = join(folder, 'aigw.yaml')
+  const unit = ['--systemd', '--unit-file', join(home, 'aigw.service')]
+  const init = ['init', '--config', config, ...unit, '--provider', 'openai', '--provider-key-file', '-']
+  expect(await aigw(init, PROVIDER_KEY)).toMatchObject({ exitCode: 0 })
+  expect(((await stat(folder)).mode & 0o777).toString(8)).toBe('755')
+  expect(((await stat(join(folder, 'secrets'))).mode & 0o777).toString(8)).toBe('700')
+  expect(await readFile(join(home, 'aigw.service'), 'utf8')).toMatch(
+    new RegExp(`^ExecStart=.* --config ${config}$`, 'm'),
+  )
+  // Without root, init writes a unit of the user, which has no credentials.
+  await writeFile(config, 'providers: { openai: { api_key: { credential: openai-key } } }\n')
+  const doctor = await aigw(['doctor', '--config', config, '-o', 'json'])
+  const rows: { check: string; status: string }[] = JSON.parse(doctor.stdout)
+  expect(rows.find(({ check }) => check === 'configuration')).toMatchObject({ status: 'ok' })
+  const set = await aigw(['config', 'set', 'log.level', 'debug', '--gateway-file', config])
+  expect(set).toMatchObject({ exitCode: 0 })
+})

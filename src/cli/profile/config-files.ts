@@ -162,14 +162,14 @@ async function editYaml(path: string, edits: Edit[], mode: number | undefined): 
   await writeText(path, String(document), mode)
 }
 
-/** Replaces a text file. Keeps the mode of an existing file, unless `mode` is given. Throws an error with exit code 1. */
+/** Replaces a text file. Keeps the owner, the group and the mode of an existing file, unless `mode` is given. Throws an error with exit code 1. */
 export async function writeText(path: string, text: string, mode?: number): Promise<void> {
   try {
     await mkdir(dirname(path), { recursive: true, mode: 0o700 })
     // If the path is a link, replaces the link's target and keeps the link.
     const target = await realpath(path).catch(() => path)
     const found = await stat(target).catch(() => undefined)
-    await replaceFile(target, text, mode ?? (found === undefined ? 0o644 : found.mode & 0o777))
+    await replaceFile(target, text, mode ?? (found === undefined ? 0o644 : found.mode & 0o777), found)
   } catch (error) {
     throw unwritable(path, error)
   }
@@ -181,11 +181,21 @@ export function toConfigFile(content: unknown): ConfigFile {
   return content as ConfigFile
 }
 
-/** Replaces a file atomically. After a crash, the file contains either the old or the new content. */
-export async function replaceFile(path: string, content: string, mode: number): Promise<void> {
+/**
+ * Replaces a file atomically. After a crash, the file contains either the old or the new content. With `owner`, the new
+ * file belongs to that user and group; otherwise a gateway could no longer read what root has changed.
+ */
+export async function replaceFile(
+  path: string,
+  content: string,
+  mode: number,
+  owner?: { uid: number; gid: number },
+): Promise<void> {
   const draft = `${path}.${process.pid}.new`
   const file = await open(draft, 'wx', mode)
   try {
+    const own = await file.stat()
+    if (owner !== undefined && (owner.uid !== own.uid || owner.gid !== own.gid)) await file.chown(owner.uid, owner.gid)
     // `chmod` is needed because the umask restricts the mode that `open` sets.
     await file.chmod(mode)
     await file.writeFile(content)

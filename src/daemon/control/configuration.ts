@@ -22,6 +22,8 @@ export type StoredProvider = {
   /** Undefined if the settings are unusable. */
   config: ProviderConfig | undefined
   problem: string | undefined
+  /** Whether this daemon does not know the key of the settings. It then keeps the settings that it had before. */
+  isLocked?: true
 }
 
 /** Puts a configuration in force. It must not fail, because the change is already recorded. */
@@ -61,7 +63,7 @@ export async function openConfiguration(
   { db, masterKey, clock, log, loadConfig }: ConfigurationDeps,
 ): Promise<Configuration> {
   let own = config
-  let stored = (await findProviders(db)).map(toStored)
+  let stored = (await findProviders(db)).map((row) => toStored(row))
   let prepare: Prepare = () => () => {}
   let timer: Timer | undefined
   let isClosed = false
@@ -77,7 +79,7 @@ export async function openConfiguration(
     return done
   }
 
-  function toStored(row: StoredProviderRow): StoredProvider {
+  function toStored(row: StoredProviderRow, before?: StoredProvider): StoredProvider {
     let settings: ProviderSettings | undefined
     try {
       settings = openSettings(masterKey, row)
@@ -85,7 +87,10 @@ export async function openConfiguration(
     } catch (error) {
       if (!(error instanceof SealBrokenError) && !(error instanceof ProviderFault)) throw error
       const problem = error instanceof ProviderFault ? `${error.path}: ${error.message}` : error.message
+      const isLocked = error instanceof SealBrokenError
+      if (isLocked && before?.isLocked) return { ...before, row }
       log.error({ provider: row.name, problem }, 'a provider of the store is unusable; update or remove it')
+      if (isLocked) return { row, settings: before?.settings, config: before?.config, problem, isLocked }
       return { row, settings, config: undefined, problem }
     }
   }
@@ -98,10 +103,13 @@ export async function openConfiguration(
 
   async function refresh(): Promise<void> {
     const rows = await findProviders(db)
-    if (isSame(rows, stored)) return
-    const next = rows.map(
-      (row) => stored.find((one) => one.row.sealed === row.sealed && one.row.name === row.name) ?? toStored(row),
-    )
+    if (isSame(rows, stored) && !stored.some(({ isLocked }) => isLocked)) return
+    const next = rows.map((row) => {
+      const before = stored.find(({ row: { name } }) => name === row.name)
+      // After a rotation of the master key, this daemon may learn the key of locked settings later.
+      return before?.row.sealed === row.sealed && !before.isLocked ? before : toStored(row, before)
+    })
+    if (isSame(rows, stored) && next.every(({ isLocked }, at) => isLocked === stored[at]?.isLocked)) return
     const use = prepare(effective(own, next))
     use()
     stored = next

@@ -66,8 +66,11 @@ export type PreparedGateway = {
   modelRequestsPerTenant: number
   /** Removes credentials and other secrets from the message of a provider. */
   cleanMessage: CleanMessage
-  /** Forgets the failures of these providers. Call it when their address or key has changed. */
-  forgetFailures(providers: readonly string[]): void
+  /**
+   * Makes this configuration the current one.
+   * @param replaced the providers whose address or key has changed; their failures are forgotten
+   */
+  use(replaced: readonly string[]): void
 }
 
 /** The models of one configuration, and their prices. */
@@ -109,14 +112,13 @@ export function openGateway(
   const breaker = createBreaker({ clock, outages })
   const coolDowns = createCoolDowns({ clock })
   createCircuitMetrics([metrics], breaker, modelLabels)
-  // Metrics show the latest gates. Gates of an earlier configuration only let their last requests leave.
-  let gates: ReturnType<typeof createLoadGates> | undefined
-  const watches = createGateMetrics([metrics], () => ({
-    ...(gates?.callerGate.waiting() ?? { key: 0, tenant: 0 }),
-    provider: gates?.providerGates.waiting ?? 0,
-  }))
-  const gatesOf = whenChanged((limits: ConcurrencyLimits) => (gates = createLoadGates(limits, clock, watches)))
-  const cacheOf = whenChanged((config: CacheConfig) =>
+  // Metrics show the gates in force. Gates of an earlier configuration only let their last requests leave.
+  const watches = createGateMetrics([metrics], () => {
+    const gates = gatesOf.inForce()
+    return { ...(gates?.callerGate.waiting() ?? { key: 0, tenant: 0 }), provider: gates?.providerGates.waiting ?? 0 }
+  })
+  const gatesOf = keptWhileSame((limits: ConcurrencyLimits) => createLoadGates(limits, clock, watches))
+  const cacheOf = keptWhileSame((config: CacheConfig) =>
     config.enabled ? createAnswerCache({ db, clock, log, masterKey }, config) : undefined,
   )
 
@@ -135,8 +137,9 @@ export function openGateway(
     const names = createModelNames(config, providers, prices.hasOwnPrice)
     const catalogue = createCatalogue(config.providers, { names, policies, prices, limits })
     const stored = responses?.store ? responseStore : undefined
-    const cache = cacheOf(cacheConfig)
-    const { callerGate, providerGates } = gatesOf(concurrency)
+    const { value: cache, use: useCache } = cacheOf.prepare(cacheConfig)
+    const { value: gates, use: useGates } = gatesOf.prepare(concurrency)
+    const { callerGate, providerGates } = gates
     const sameModelRetries = failover?.sameModelRetries ?? SAME_MODEL_RETRIES.default
     const cleanMessage = createMessageCleaner(secretsOf(config))
     const governed: GovernedDeps = {
@@ -161,7 +164,9 @@ export function openGateway(
       routes,
       cleanMessage,
       modelRequestsPerTenant: acceptedPerTenant(concurrency),
-      forgetFailures(replaced) {
+      use(replaced) {
+        useCache()
+        useGates()
         for (const provider of replaced) {
           breaker.forget(provider)
           coolDowns.forget(provider)
@@ -202,11 +207,19 @@ function createLoadGates(
   }
 }
 
-/** Returns the same value again as long as the configuration is the same. */
-function whenChanged<Config extends object, Value>(create: (config: Config) => Value): (config: Config) => Value {
-  let last: { config: Config; value: Value } | undefined
-  return (config) => {
-    if (!last || !isDeepStrictEqual(last.config, config)) last = { config, value: create(config) }
-    return last.value
+/** Creates a value for a configuration. The value in force is used again for the same configuration. */
+function keptWhileSame<Config extends object, Value>(create: (config: Config) => Value) {
+  let inForce: { config: Config; value: Value } | undefined
+  return {
+    inForce: () => inForce?.value,
+    prepare(config: Config): { value: Value; use(): void } {
+      const next = inForce && isDeepStrictEqual(inForce.config, config) ? inForce : { config, value: create(config) }
+      return {
+        value: next.value,
+        use() {
+          inForce = next
+        },
+      }
+    },
   }
 }

@@ -31,12 +31,15 @@ export async function openIdentity(
     knownPolicies,
     knownShieldPolicies,
     requireFreeLicense,
+    forgetBudgets,
     countRejection,
     log,
     ...deps
   }: Pick<KeyDeps, 'db' | 'clock' | 'signingKeys' | 'knownPolicies' | 'knownShieldPolicies'> &
     Pick<UserDeps, 'requireFreeLicense'> & {
       log: Log
+      /** Called after a change of the budgets, groups or users of this tenant. */
+      forgetBudgets(tenantId: string): void
       /** Called for each request with an unknown or malformed key. */
       countRejection: CountRejection
     },
@@ -51,7 +54,14 @@ export async function openIdentity(
     trustedProxies: config.trustedProxies,
     countRejection,
   })
-  const access: ChangeDeps = { ...deps, forgetKeys, lookUpAgain }
+  const access: ChangeDeps = {
+    ...deps,
+    forgetKeys(tenantId) {
+      forgetKeys(tenantId)
+      forgetBudgets(tenantId)
+    },
+    lookUpAgain,
+  }
   return {
     authenticate,
     isAccepted,

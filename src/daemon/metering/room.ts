@@ -59,7 +59,7 @@ export function openMetering(
   const { db, clock, log } = deps
   const budgets = createAppliedBudgets({ db, clock })
   const thresholds = createThresholds({ db, clock, log, announceEvents: deps.onEvents })
-  const state = createBillingState({ db, clock, log, onSpent: thresholds.spent })
+  const state = createBillingState({ db, clock, log, onSpent: thresholds.spent, onRefused: thresholds.refused })
   let { licenses } = config
   const jobs = [
     { name: 'purge-counters', cron: '50 3 * * *', run: () => purgeCounters({ db, clock }) },
@@ -84,7 +84,7 @@ export function openMetering(
     },
     requireFreeLicense: (tx, tenantId, license) => requireFreeLicense(tx, tenantId, license, licenses),
     budgets,
-    routes: (access) => budgetRoutes({ ...access, forget: budgets.forget }),
+    routes: (access) => budgetRoutes(access),
     jobs,
     async close() {
       state.budgets.close()

@@ -37,8 +37,11 @@ export function createLocalServers(
   const providers = new Map<string, Provider>()
   const found = new Map<string, Provider>()
 
-  async function lookFor({ name, baseUrl }: LocalServer): Promise<void> {
+  async function lookFor(server: LocalServer): Promise<void> {
+    const { name, baseUrl } = server
     const models = await askForModels(baseUrl, clock)
+    // A reload of the configuration may have ended the search meanwhile.
+    if (!wanted.includes(server)) return
     // Keep a server that was found earlier: it may just be too busy to respond.
     if (models === 'late') return
     if (models.length === 0) {

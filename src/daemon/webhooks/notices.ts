@@ -9,24 +9,29 @@ import { insertEvents } from '../records/events/outbox.ts'
 
 type NoticeDeps = { db: Db; clock: Clock; announceEvents(): void }
 
-/** Sends `key:expiring` for keys that expire within KEY_EXPIRING_DAYS. */
+/** Sends `key:expiring` for keys that expire within KEY_EXPIRING_DAYS, except keys that were created for less time. */
 export async function reportExpiringKeys({ db, clock, announceEvents }: NoticeDeps): Promise<void> {
   const now = clock.now()
   const keys = await db
     .selectFrom('api_keys')
-    .select(['id', 'tenant_id', 'user_id', 'name', 'expires_at'])
+    .select(['id', 'tenant_id', 'user_id', 'name', 'created_at', 'expires_at'])
     .where('revoked_at', 'is', null)
     .where('expires_at', '>', isoTime(now))
     .where('expires_at', '<=', isoTime(now + KEY_EXPIRING_DAYS * DAY_MS))
     .execute()
-  const events = keys.map(({ id, tenant_id, user_id, name, expires_at }) =>
-    keyExpiring(
-      { tenantId: tenant_id, createdAt: isoTime(now) },
-      { apiKeyId: id, keyName: name, userId: user_id, expiresAt: expires_at as string },
-    ),
-  )
+  const events = keys
+    .filter(({ created_at, expires_at }) => lifeMs(created_at, expires_at) > KEY_EXPIRING_DAYS * DAY_MS)
+    .map(({ id, tenant_id, user_id, name, expires_at }) =>
+      keyExpiring(
+        { tenantId: tenant_id, createdAt: isoTime(now) },
+        { apiKeyId: id, keyName: name, userId: user_id, expiresAt: expires_at as string },
+      ),
+    )
   if (await insertEvents(db, events)) announceEvents()
 }
+
+const lifeMs = (createdAt: string, expiresAt: string | null): number =>
+  expiresAt === null ? 0 : Date.parse(expiresAt) - Date.parse(createdAt)
 
 /** Sends `evidence:degraded` to the operator for each loss that was found while its event is kept. */
 export async function reportLosses({ db, clock, announceEvents }: NoticeDeps): Promise<void> {

@@ -1,6 +1,9 @@
 import { z } from 'zod'
 import { TAG_CHARS } from '../spec-limits.ts'
 
+/** Stands for all further tags in reports. It is not a tag, so no client can send it. */
+export const OTHER_TAGS = '(other)'
+
 /** The request header that attributes the cost of a request to a tag. */
 export const TAG_HEADER = 'X-AIGW-Tag'
 

@@ -22,7 +22,7 @@ const WAYS = waysTo(COMMAND_GROUPS.flatMap((group) => group.entries)).map((way) 
 const VERBS = ['create', 'list', 'show', 'update', 'delete', 'docs', 'remove', 'rebuild', 'add', 'search']
 
 describe('completion for bash', () => {
-  let complete: (line: string) => Promise<string[]>
+  let complete: (line: string, words?: string[]) => Promise<string[]>
   let ranNames: () => boolean
   beforeAll(async () => {
     const folder = await mkdtemp(join(tmpdir(), 'aigw-cli-'))
@@ -31,15 +31,15 @@ describe('completion for bash', () => {
     const gateway = join(folder, 'bin')
     await mkdir(gateway)
     // Answers as `aigw` would. One name would run a command if the script expanded it.
-    const names = `#!/bin/sh\necho "$1-one"\necho '$1-two words'\necho '$(touch ${join(folder, 'pwned')})'\n`.replace(
-      "'$1-two words'",
-      '"$1-two words"',
-    )
+    const names =
+      `#!/bin/sh\necho "$1-one"\necho "$1-sized:8b"\necho '$1-two words'\necho '$(touch ${join(folder, 'pwned')})'\n`.replace(
+        "'$1-two words'",
+        '"$1-two words"',
+      )
     await writeFile(join(gateway, 'aigw'), names, { mode: 0o755 })
     ranNames = () => existsSync(join(folder, 'pwned'))
-    complete = async (line) => {
-      const words = line.split(' ')
-      const script = `source ${path}; COMP_WORDS=(${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length - 1}; _aigw; printf '%s\\n' "\${COMPREPLY[@]}"`
+    complete = async (line, words = line.split(' ')) => {
+      const script = `source ${path}; COMP_LINE='${line}'; COMP_WORDS=(${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length - 1}; _aigw; printf '%s\\n' "\${COMPREPLY[@]}"`
       const env = { ...process.env, PATH: `${gateway}:${process.env.PATH}` }
       const found = await promisify(execFile)('bash', ['-c', script], { env })
       return found.stdout.trimEnd().split('\n')
@@ -78,8 +78,21 @@ describe('completion for bash', () => {
     expect(await complete(line)).toEqual([expected])
   })
 
+  test.each([
+    [['aigw', 'chat', '-m', 'models-sized', ':', '8'], 'models-sized:8', '8b'],
+    [['aigw', 'chat', '-m', 'models-sized', ':'], 'models-sized:', '8b'],
+    [['aigw', 'models', 'show', 'models-sized', ':', '8'], 'models-sized:8', '8b'],
+  ])('bash splits a word at its colon: %j', async (words, typed, expected) => {
+    const line = `${words.slice(0, words.indexOf('models-sized')).join(' ')} ${typed}`
+    expect(await complete(line, words)).toEqual([expected])
+  })
+
+  test('a word after a colon and a space is a word of its own', async () => {
+    expect(await complete('aigw chat note: --mo', ['aigw', 'chat', 'note', ':', '--mo'])).toEqual(['--model'])
+  })
+
   test('a name never runs a command, and a file is not completed as a name', async () => {
-    expect(await complete('aigw models show ')).toHaveLength(3)
+    expect(await complete('aigw models show ')).toHaveLength(4)
     expect(ranNames()).toBe(false)
     expect(await complete('aigw audit verify --policy ')).toEqual([''])
   })

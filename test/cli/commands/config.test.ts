@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, chown, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
@@ -85,6 +85,25 @@ chat:
     expect((await stat(`${file}.edited`)).mode & 0o777).toBe(0o600)
   })
 
+  test('--dry-run of edit writes nothing, and validates', async () => {
+    const edited = await aigw(['edit', '--dry-run'], { env: { EDITOR: "sed -i 's/retries: 2/retries: 7/'" } })
+    expect(edited).toMatchObject({ exitCode: 0, stderr: expect.stringContaining('retries: 7') })
+    const broken = await aigw(['edit', '--dry-run'], { env: { EDITOR: "sed -i 's/retries: 2/retries: many/'" } })
+    expect(broken.exitCode).toBe(2)
+    expect(await content()).toBe(SETTINGS)
+    expect(await readdir(join(home, 'aigw'))).toEqual(['config.yaml'])
+  })
+
+  test('a change keeps the owner and the group of the file', async () => {
+    // Only root can change them. For other users, they are the own ones.
+    const [uid, gid] = process.getuid?.() === 0 ? [4242, 4343] : [process.getuid?.() ?? 0, process.getgid?.() ?? 0]
+    await chown(file, uid, gid)
+    await chmod(file, 0o640)
+    expect(await aigw(['set', 'retries', '3'])).toMatchObject({ exitCode: 0 })
+    const kept = await stat(file)
+    expect([kept.uid, kept.gid, kept.mode & 0o777]).toEqual([uid, gid, 0o640])
+  })
+
   test('edit without a terminal starts no editor by itself', async () => {
     expect(await aigw(['edit'])).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('EDITOR') })
   })
@@ -121,6 +140,56 @@ describe('aigw config explain', () => {
       value: 'https://ai.example.com',
       used: true,
     })
+  })
+})
+
+describe('the secrets of a gateway', () => {
+  const GATEWAY = `# api_key: sk-in-a-comment
+bootstrap_key: sk-leak-1
+master_key: { command: [vault, read] }
+database: { url: "postgres://aigw:leak-2@db/aigw" }
+telemetry: { headers: { authorization: leak-3, file: leak-4 } }
+providers:
+  house:
+    base_url: "https://house.example/v1?api_key=leak-5"
+    proxy: "http://me:le@leak-6@proxy.example"
+    api_keys: [sk-leak-7, { key: sk-leak-8, weight: 70 }, { key: { file: house-key } }]
+  bedrock: { credentials: { access_key_id: leak-9, secret_access_key: leak-10, session_token: leak-11 } }
+  vertex: { credentials: '{"private_key": "leak-12"}' }
+  file: { api_key: 12345678 }
+`
+  let path: string
+  beforeEach(async () => {
+    path = join(home, 'aigw.yaml')
+    await writeFile(path, GATEWAY)
+  })
+  const LEAK = /leak|12345678|comment/
+
+  test('list shows settings and references, and no secret', async () => {
+    const { stdout } = await aigw(['list', '--gateway-file', path, '-o', 'json'])
+    const rows: { key: string; value: unknown }[] = JSON.parse(stdout)
+    expect(stdout).not.toMatch(LEAK)
+    expect(rows).toContainEqual({
+      key: 'providers.house.api_keys',
+      value: ['(secret)', { key: '(secret)', weight: 70 }, { key: { file: 'house-key' } }],
+    })
+    expect(rows).toContainEqual({ key: 'master_key.command', value: ['vault', 'read'] })
+    expect(rows).toContainEqual({ key: 'database.url', value: 'postgres://aigw:***@db/aigw' })
+    expect(rows).toContainEqual({ key: 'providers.house.proxy', value: 'http://me:***@proxy.example' })
+  })
+
+  test.each([
+    ['providers', '"weight":70'],
+    ['providers.house.api_keys', 'house-key'],
+    ['providers.house.api_keys.0', '(secret)'],
+    ['providers.bedrock.credentials.session_token', '(secret)'],
+    ['telemetry.headers.file', '(secret)'],
+    ['providers.house.api_keys.2.key.file', 'house-key'],
+  ])('explain %s shows %s, and no secret', async (key, expected) => {
+    const words = ['explain', key, '--gateway-file', path, '-o', 'json']
+    const [{ value }] = JSON.parse((await aigw(words)).stdout)
+    expect(value).toContain(expected)
+    expect(value).not.toMatch(LEAK)
   })
 })
 

@@ -1,9 +1,9 @@
 /** `status`, `doctor`, and chat without a model. */
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { checkMachine } from '../../../src/cli/commands/gateway/doctor/machine.ts'
+import { checkMachine, dataDirOf, unreadableFinding } from '../../../src/cli/commands/gateway/doctor/machine.ts'
 import { planFiles } from '../../../src/cli/commands/gateway/init/plan.ts'
 import { createContext } from '../../../src/cli/create-context.ts'
 import { createFakeClock } from '../../fake-clock.ts'
@@ -128,8 +128,8 @@ describe('aigw doctor', () => {
     const { exitCode, rows } = await doctor()
     expect(exitCode).toBe(0)
     expect(rows.map(({ check, status }) => `${check} ${status}`)).toEqual([
-      ...['settings ok', 'credentials ok', 'gateway ok', 'clock ok', 'store ok', 'migrations ok', 'requests ok'],
-      ...['evidence ok', 'key ok', 'providers ok'],
+      ...['settings ok', 'credentials ok', 'gateway ok', 'clock ok', 'store ok', 'migrations ok', 'master key ok'],
+      ...['requests ok', 'evidence ok', 'secrets ok', 'key ok', 'providers ok'],
     ])
   })
 
@@ -151,6 +151,30 @@ describe('aigw doctor', () => {
     expect(of('migrations')?.status).toBe('fail')
     expect(of('evidence')).toMatchObject({ status: 'fail', remedy: 'aigw audit losses' })
     expect(of('key')).toMatchObject({ status: 'fail', remedy: expect.stringContaining('AIGW_API_KEY') })
+  })
+
+  test.each([
+    ['master_key', 503, 'master key', 'set master_key'],
+    ['accepting', 503, 'requests', 'wait or start it'],
+    ['secrets', 200, 'secrets', 'aigw secrets status'],
+    ['evidence', 200, 'evidence', 'aigw audit losses'],
+    ['a_later_one', 503, 'a_later_one', "see the gateway's log"],
+  ])('a gateway whose check %s fails with %i does not pass', async (name, status, check, remedy) => {
+    const checks = { store: true, migrations: true, master_key: true, accepting: true, evidence: true, secrets: true }
+    gateway.on('GET /readyz', json(status, { status: 'not ready', checks: { ...checks, [name]: false } }))
+    const { exitCode, rows } = await doctor()
+    expect(exitCode).toBe(10)
+    const failed = rows.filter((row) => row.status === 'fail')
+    expect(failed).toEqual([expect.objectContaining({ check, remedy: expect.stringContaining(remedy) })])
+  })
+
+  test.each([
+    [503, { checks: { store: true } }],
+    [200, { status: 'ready' }],
+  ])('a readiness of %i without a reason does not pass', async (status, body) => {
+    gateway.on('GET /readyz', json(status, body))
+    const { exitCode, of } = await doctor()
+    expect([exitCode, of('readiness')?.status]).toEqual([10, 'fail'])
   })
 
   test('a key that expires soon is a warning', async () => {
@@ -188,7 +212,7 @@ describe('aigw doctor', () => {
     expect(remedies).toEqual(
       expect.arrayContaining([
         `chmod go-w ${path}`,
-        `chmod 640 ${path}, or use {file: PATH}`,
+        'move each to its own file: {credential: NAME} of systemd, or {file: PATH}',
         `chmod 600 ${join(home, 'key')}`,
         `chmod 700 ${home}`,
         expect.stringContaining('/etc/resolv.conf'),
@@ -196,6 +220,62 @@ describe('aigw doctor', () => {
     )
     expect(rows.filter(({ check }) => check === 'dns').map(({ status }) => status)).toEqual(['fail', 'ok'])
     expect(rows.find(({ check }) => check === 'disk')?.detail).toContain('GiB free')
+  })
+})
+
+describe('aigw doctor on this machine', () => {
+  const check = async (path: string) => {
+    const unused = () => Promise.reject(new Error('unused'))
+    const io = { env: {}, signal: new AbortController().signal } as Parameters<typeof createContext>[0]
+    const context = createContext(io, { managesProfiles: false, commandTree: unused })
+    const rows: Row[] = []
+    for await (const row of checkMachine(context, path, unused)) rows.push(row)
+    return rows
+  }
+
+  test.each([
+    ['providers: { a: { api_keys: [sk-x] } }', 'providers.a.api_keys.0'],
+    ['providers: { a: { api_keys: [{ key: sk-x, weight: 2 }] } }', 'providers.a.api_keys.0.key'],
+    [
+      'providers: { bedrock: { credentials: { secret_access_key: x } } }',
+      'providers.bedrock.credentials.secret_access_key',
+    ],
+    ['providers: { vertex: { credentials: "{}" } }', 'providers.vertex.credentials'],
+    ['telemetry: { headers: { authorization: x } }', 'telemetry.headers.authorization'],
+    ['database: { url: "postgres://a:b@127.0.0.1/c" }', 'database.url'],
+  ])('finds the public secret of %s', async (text, where) => {
+    const path = join(home, 'aigw.yaml')
+    await writeFile(path, text)
+    await chmod(path, 0o644)
+    const rows = await check(path)
+    expect(rows.filter(({ check }) => check === 'permissions')).toEqual([
+      expect.objectContaining({ status: 'fail', detail: expect.stringContaining(`contains ${where},`) }),
+    ])
+  })
+
+  test('finds a public credential next to the configuration', async () => {
+    const path = join(home, 'aigw.yaml')
+    await writeFile(path, 'providers: { openai: { api_key: { credential: openai-key } } }')
+    await mkdir(join(home, 'secrets'))
+    await writeFile(join(home, 'secrets/openai-key'), 'x')
+    await chmod(join(home, 'secrets/openai-key'), 0o644)
+    const remedies = (await check(path)).map(({ remedy }) => remedy)
+    expect(remedies).toContain(`chmod 600 ${join(home, 'secrets/openai-key')}`)
+  })
+
+  test('suggests aigw init only for a missing configuration', async () => {
+    expect(unreadableFinding('/x', Object.assign(new Error(), { code: 'EACCES' })).remedy).toBe('sudo aigw doctor')
+    expect((await check(home)).at(-1)).toMatchObject({ status: 'fail', remedy: `correct the path ${home}` })
+    expect((await check(join(home, 'gone.yaml'))).at(-1)?.remedy).toBe(`aigw init --config ${join(home, 'gone.yaml')}`)
+  })
+
+  test.each([
+    ['/etc/aigw/aigw.yaml', {}, {}, '/var/lib/aigw'],
+    ['/etc/aigw/aigw.yaml', {}, { AIGW_DATA_DIR: '/data' }, '/data'],
+    ['/etc/aigw/aigw.yaml', { data_dir: 'store' }, {}, '/etc/aigw/store'],
+    ['/srv/aigw.yaml', {}, { HOME: '/home/ada' }, '/home/ada/.local/state/aigw'],
+  ])('the store of %s with %j and %j is in %s', (path, content, env, expected) => {
+    expect(dataDirOf(path, content, env)).toBe(expected)
   })
 })
 
@@ -211,7 +291,7 @@ describe('the files of aigw init', () => {
     unit: '/etc/systemd/system/aigw.service',
     isRoot: true,
   }
-  const UNIT = { unitText: '[Unit]\n[Service]\nType=notify\n', adminKeyDir: '/var/lib/aigw' }
+  const UNIT = { unitText: '[Unit]\n[Service]\nType=notify\nExecStart=node aigwd.js\n', adminKeyDir: '/var/lib/aigw' }
 
   test('pass secrets to the unit of root as credentials', () => {
     const { config, secrets, unit, next } = planFiles(ANSWERS, UNIT)
@@ -223,10 +303,24 @@ describe('the files of aigw init', () => {
       ['/etc/aigw/secrets/openai-key', 0o600],
     ])
     expect(unit?.text).toContain('LoadCredential=openai-key:/etc/aigw/secrets/openai-key\n')
+    expect(unit?.text).toContain('ExecStart=node aigwd.js --config /etc/aigw/aigw.yaml\n')
     expect(next).toEqual([
       'systemctl enable --now aigw',
       'aigw login --base-url http://127.0.0.1:8787 --api-key-file /var/lib/aigw/admin.key',
     ])
+  })
+
+  test.each([
+    [{ dataDir: '/data' }, '--data-dir cannot be combined with --systemd'],
+    [{ config: '/home/ada/aigw.yaml' }, 'protects the homes of users'],
+  ])('are refused if the unit could not use %j', (answers, message) => {
+    expect(() => planFiles({ ...ANSWERS, ...answers }, UNIT)).toThrow(message)
+    expect(() => planFiles({ ...ANSWERS, ...answers, isRoot: false }, UNIT)).not.toThrow()
+  })
+
+  test('name a configuration with a space in the unit', () => {
+    const { unit } = planFiles({ ...ANSWERS, config: '/srv/my gateway/aigw.yaml' }, UNIT)
+    expect(unit?.text).toContain('ExecStart=node aigwd.js --config "/srv/my gateway/aigw.yaml"\n')
   })
 
   test('pass secrets to a unit of a user as files', () => {

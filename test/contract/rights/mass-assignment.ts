@@ -252,6 +252,8 @@ function settled(
       .replace(/\b[0-9a-f]{32}\b/g, '<commit>')
       .replace(ID, (id) => (known.has(id) ? id : target.has(id) ? '<target>' : '<new>'))
       .replace(/ownland-\d+/g, (one) => (known.has(one) ? one : '<target name>'))
+      // Derived from the name.
+      .replace(/"name_skeleton":"[^"]*"/g, '"name_skeleton":""')
       .replace(/(latency_ms|latencyMs|first_token_ms)(\\?"):\d+/g, '$1$2:0')
       // The stored form of a receipt has the hashes of request and answer, and the times, as lists.
       .replace(/(\\?"(?:sha256|took)\\?":)\[[^\]]*\]/g, '$1[]')

@@ -1,4 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import { openConfiguration } from '../../../src/daemon/control/configuration.ts'
+import { sealSettings } from '../../../src/daemon/control/provider-store.ts'
+import { createMasterKey } from '../../../src/daemon/platform/secrets/seal.ts'
 import { STORED_PROVIDERS_LOOK_MS } from '../../../src/shared/spec-limits.ts'
 import { addKey, addTenant, addUser } from '../../accounts.ts'
 import { describeEachEngine, postgresEngine } from '../../engines.ts'
@@ -8,6 +11,7 @@ import { recordedChanges } from '../../recorded-changes.ts'
 import { secretWatch } from '../../secret-watch.ts'
 import { chatJson, replyJson } from '../../upstream.ts'
 
+const silent = { info() {}, warn() {}, error() {} } as never
 const PROVIDERS = '/api/admin/providers'
 const SECRET = 'sk-of-the-house-4f1d2c3b'
 
@@ -161,6 +165,35 @@ test('another daemon of the same store learns of a change within two seconds', a
   clock.advance(STORED_PROVIDERS_LOOK_MS)
   while ((await status()) !== 400);
   await other.close()
+})
+
+test('that is sealed with a key which this daemon does not know yet stays as it was until the key is known', async () => {
+  const { db, close } = await postgresEngine.open()
+  const [mine, theirs] = ['a'.repeat(64), 'b'.repeat(64)]
+  const masterKey = createMasterKey(mine)
+  const row = (key: string, base_url: string) => ({
+    ...{ name: 'house', created_at: '2026-01-01T00:00:00.000Z', updated_at: '2026-01-01T00:00:00.000Z' },
+    sealed: sealSettings(createMasterKey(key), 'house', { base_url }),
+  })
+  await db.insertInto('stored_providers').values(row(mine, 'http://127.0.0.1:1')).execute()
+  const config = { providers: [] } as never
+  const deps = { db, masterKey, clock: createFakeClock(), log: silent, loadConfig: undefined }
+  const configuration = await openConfiguration(config, deps)
+  const addresses = () => configuration.current().providers.map((one) => 'baseUrl' in one && String(one.baseUrl))
+  const [before] = addresses()
+  const changed = row(theirs, 'http://127.0.0.1:2')
+  await db.updateTable('stored_providers').set({ sealed: changed.sealed }).execute()
+  for (let look = 0; look < 2; look++) {
+    await configuration.refresh()
+    expect(addresses()).toEqual([before])
+    expect(configuration.stored()).toMatchObject([{ isLocked: true }])
+  }
+  masterKey.accept(theirs)
+  await configuration.refresh()
+  expect(addresses()).toEqual([expect.stringContaining(':2')])
+  expect(configuration.stored()).toMatchObject([{ problem: undefined }])
+  await configuration.close()
+  await close()
 })
 
 test('only the operator sees and changes providers', async () => {

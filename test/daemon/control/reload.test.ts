@@ -1,3 +1,6 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { sql } from 'kysely'
 import { describe, expect, test } from 'vitest'
 import { type Config, ConfigFaults } from '../../../src/daemon/config/config.ts'
 import { DEFAULT_CONCURRENCY, DEFAULT_LIMITS } from '../../../src/daemon/gateway/config.ts'
@@ -18,6 +21,50 @@ function reload(gateway: Gateway, changes: Partial<Config>) {
 }
 
 const own = (gateway: Gateway) => gateway.config.providers
+
+/** Collects garbage, as a daemon does under load. */
+function collectGarbage(): void {
+  setFlagsFromString('--expose-gc')
+  runInNewContext('gc')()
+}
+
+test('leaves nothing of an earlier configuration in memory', async () => {
+  const gateway = await startGateway()
+  const ofChats = () => gateway.app.routes.find(({ path }) => path === '/api/external/chat/completions')
+  const routes = new WeakRef(ofChats() ?? {})
+  expect((await gateway.chat({ prompt: 'hi' })).status).toBe(200)
+  await reload(gateway, { defaultModel: 'test/any' })
+  expect((await gateway.chat({ prompt: 'hi' })).status).toBe(200)
+  await expect
+    .poll(() => {
+      collectGarbage()
+      return routes.deref()
+    })
+    .toBeUndefined()
+})
+
+test('that cannot be recorded leaves queues and circuits as they are', async () => {
+  const gateway = await startGateway({ concurrency: { perKey: 1, waitingPerKey: 0 } })
+  const held = deferred()
+  gateway.upstream.script(async (exchange) => {
+    await held.promise
+    await replyRaw('')(exchange)
+  })
+  const { db } = gateway.app
+  const tenant = await addTenant(db)
+  const owner = await addUser(db, { tenant_id: tenant.id })
+  const { secret: key } = await addKey(db, { tenant_id: tenant.id, id: owner.id })
+  const first = gateway.chat({ prompt: 'hi' }, { key })
+  await gateway.upstream.nextRequest()
+  await sql`alter table evidence_commits rename to unavailable`.execute(db)
+  const refused = await reload(gateway, { concurrency: { ...DEFAULT_CONCURRENCY, perKey: 2 } })
+  expect(refused.status).toBeGreaterThanOrEqual(500)
+  await sql`alter table unavailable rename to evidence_commits`.execute(db)
+  await reload(gateway, { defaultModel: 'test/any' })
+  expect((await gateway.chat({ prompt: 'hi' }, { key })).status).toBe(503)
+  held.resolve()
+  await first
+})
 
 describeEachEngine('a reload', (engine) => {
   test('applies providers, names and prices at once, says so, and is recorded', async () => {

@@ -1,3 +1,4 @@
+import { sql } from 'kysely'
 import { afterEach, expect, test } from 'vitest'
 import { CIRCUIT_FAILURES, CIRCUIT_PROBE_MS } from '../../../src/daemon/models/breaker.ts'
 import { addKey, addUser } from '../../accounts.ts'
@@ -68,6 +69,63 @@ describeEachEngine('a real receiver gets', (engine) => {
     expect(receiver.received).toHaveLength(3)
   })
 
+  test('budget:threshold at 100 percent when the rest is too little for any request', async () => {
+    const { gateway, db, tenantId } = await start(['budget:threshold'], { engine, points: { Essential: 0 } })
+    const user = await addUser(db, { tenant_id: tenantId, usage_by_model: 1, dollar_limit_nanos: null })
+    const { secret: key } = await addKey(db, user)
+    await gateway.call('POST', '/api/admin/budgets', { scope: 'tag', subject: 'team-a', dollarLimit: 0.042 })
+    const spend = (nanos: number) =>
+      db.updateTable('spend_counters').set({ nanos }).where('holder', '=', 'budget').execute()
+    const ask = async (body: object) =>
+      (await gateway.chat({ prompt: 'hi', ...body }, { key, headers: { 'x-aigw-tag': 'team-a' } })).status
+    await spend(41_990_000)
+    // A dry run tells only its caller.
+    const dryRun = { prompt: 'hi', index: 'Zero-Knowledge', model: 'test/any' }
+    const options = { key, headers: { 'x-aigw-tag': 'team-a' } }
+    expect((await gateway.call('POST', '/api/external/policy-check', dryRun, options)).body.checks.quota.passed).toBe(
+      false,
+    )
+    expect(await ask({})).toBe(429)
+    await receiver.arrived(3)
+    expect(await ask({})).toBe(429)
+    const data = received().map((event) => event.data)
+    expect(data.map(({ threshold }) => threshold).sort()).toEqual([100, 50, 80])
+    expect(data[0]).toMatchObject({ scope: 'tag', subject: 'team-a', dollarLimit: 0.042, currentSpend: 0.04199 })
+    // One request that costs more than the rest does not show that a budget is used up.
+    await gateway.call('POST', '/api/admin/budgets', { scope: 'tag', subject: 'team-b', dollarLimit: 0.001 })
+    const large = await gateway.chat({ prompt: 'hi', max_tokens: 4_000 }, { key, headers: { 'x-aigw-tag': 'team-b' } })
+    expect(large.status).toBe(429)
+    await gateway.restart()
+    expect(await eventsIn(gateway, 'budget:threshold')).toHaveLength(3)
+  })
+
+  test('budget:threshold of the last month on the first day of a month, and despite unreadable settings', async () => {
+    const clock = createFakeClock(Date.parse('2026-12-01T00:30:00.000Z'))
+    const { gateway, db, tenantId } = await start(['budget:threshold'], { engine, clock })
+    const user = await addUser(db, { tenant_id: tenantId, usage_by_model: 1, dollar_limit_nanos: 1_000 })
+    const { row } = await addKey(db, user, { settings: { usageByModel: { enabled: true, dollarLimit: 0.004 } } })
+    await db.updateTable('api_keys').set({ settings: '{"usageByModel":7}' }).where('id', '=', row.id).execute()
+    const { body } = await gateway.call('POST', '/api/admin/budgets', {
+      scope: 'tag',
+      subject: 'a',
+      dollarLimit: 0.000001,
+    })
+    const spent = { tenant_id: tenantId, period: '2026-11', points: 0 }
+    await db
+      .insertInto('spend_counters')
+      .values([
+        { ...spent, holder: 'user', holder_id: user.id, nanos: 500 },
+        { ...spent, holder: 'key', holder_id: row.id, nanos: 4_000_000 },
+        { ...spent, holder: 'budget', holder_id: body.budget.id, nanos: 499 },
+      ])
+      .execute()
+    await gateway.restart()
+    await expect
+      .poll(() => eventsIn(gateway, 'budget:threshold'), { timeout: 10_000 })
+      .toMatchObject([{ scope: 'user', subject: user.id, threshold: 50, period: '2026-11' }])
+    await receiver.arrived(1)
+  })
+
   test('budget:threshold for the budgets of an account and of a key', async () => {
     const { gateway, db, tenantId } = await start(['budget:threshold'], { engine, points: { Essential: 0 } })
     const user = await addUser(db, { tenant_id: tenantId, usage_by_model: 1, dollar_limit_nanos: 5_000_000 })
@@ -124,7 +182,10 @@ describeEachEngine('a real receiver gets', (engine) => {
     const { gateway, db, tenantId } = await start(['key:expiring'], { engine })
     const user = await addUser(db, { tenant_id: tenantId })
     const expiresAt = new Date(Date.now() + 3 * DAY_MS).toISOString()
-    const { row } = await addKey(db, user, { expires_at: expiresAt, name: 'ci' })
+    const created_at = new Date(Date.now() - 30 * DAY_MS).toISOString()
+    const { row } = await addKey(db, user, { created_at, expires_at: expiresAt, name: 'ci' })
+    // A key that was created for less time than KEY_EXPIRING_DAYS needs no notice.
+    await addKey(db, user, { created_at: new Date().toISOString(), expires_at: expiresAt, name: 'short-lived' })
     await addKey(db, user, { expires_at: new Date(Date.now() + 30 * DAY_MS).toISOString() })
     await addKey(db, user, { expires_at: new Date(Date.now() - DAY_MS).toISOString() })
     await gateway.restart()
@@ -169,6 +230,15 @@ describeEachEngine('a real receiver gets', (engine) => {
     await receiver.arrived(1)
     expect(received()[0]).toMatchObject({ type: 'index:failed', data: { indexName: 'handbook', documents: 1 } })
     expect(await eventsIn(gateway, 'index:failed')).toHaveLength(1)
+    // The documents are stored even if the event cannot be stored.
+    const { db } = gateway.app
+    await sql`alter table outbox_events rename to hidden_events`.execute(db)
+    const unreported = await train([
+      { fileName: '../bad.md', content: 'x' },
+      { ...good, fileName: 'third.md' },
+    ])
+    await sql`alter table hidden_events rename to outbox_events`.execute(db)
+    expect(unreported.status, unreported.text).toBe(200)
   })
 })
 

@@ -1,5 +1,6 @@
 /** Reads and changes configuration files. Comments stay, and an invalid change is never written. */
 import { Command } from 'commander'
+import { withoutSecretSettings } from '../../api/secret-members.ts'
 import type { CliContext } from '../../context.ts'
 import { CliError, EXIT, usageError } from '../../errors.ts'
 import { columns, flexible } from '../../output/formats.ts'
@@ -68,18 +69,20 @@ const open = async (context: CliContext, { gatewayFile }: Flags) => {
   return { target, document: await parseYaml(await target.read(), target.path) }
 }
 
+const valueAt = (content: unknown, path: string[]): unknown =>
+  path.reduce<unknown>(
+    (at, name) =>
+      typeof at === 'object' && at !== null && Object.hasOwn(at, name) ? Reflect.get(at, name) : undefined,
+    content,
+  )
+
 const asText = async (value: unknown): Promise<string> =>
   typeof value === 'object' && value !== null ? (await import('yaml')).stringify(value).trimEnd() : String(value ?? '')
 
 async function get(context: CliContext, key: string, flags: Flags): Promise<void> {
   const path = toPath(key)
   const { target, document } = await open(context, flags)
-  const content: unknown = document.toJS()
-  const value = path.reduce<unknown>(
-    (at, name) =>
-      typeof at === 'object' && at !== null && Object.hasOwn(at, name) ? Reflect.get(at, name) : undefined,
-    content,
-  )
+  const value = valueAt(document.toJS(), path)
   if (value === undefined) {
     throw new CliError(EXIT.notFound, `${target.path} does not set '${key}'`, {
       code: 'SETTING_NOT_FOUND',
@@ -130,19 +133,18 @@ function parseOrText(parse: (text: string) => unknown, text: string): unknown {
 }
 
 async function save(context: CliContext, target: Target, text: string, done: string): Promise<void> {
-  if (context.globals.dryRun === true) return context.note(`Would write ${target.path}:\n${text}`, { lines: true })
+  if (context.globals.dryRun === true) return showDraft(context, target, text)
   await target.save(text)
   await context.note(done)
   if (target.isGateway) await context.note('note: the gateway uses the change after its next start or reload')
 }
 
-/** The settings of a gateway whose text is a secret. A reference such as `{file: PATH}` is none. */
-const SECRET = /(^|\.)(api_keys?(\.\d+)?(\.key)?|bootstrap_key|master_key|token|password|secret|headers\.[^.]+)$/
-
-const masked = (key: string, value: unknown): unknown => {
-  if (typeof value !== 'string') return value
-  if (SECRET.test(key)) return '(secret)'
-  return value.replace(/(:\/\/[^:/@]*:)[^@/]+@/, '$1***@')
+/** Validates a text and shows it. Comments of a gateway's file may contain secrets, so they are omitted. */
+async function showDraft(context: CliContext, target: Target, text: string): Promise<void> {
+  await target.check(text)
+  if (!target.isGateway) return context.note(`Would write ${target.path}:\n${text}`, { lines: true })
+  const shown = await asText(withoutSecretSettings((await parseYaml(text, target.path)).toJS()))
+  await context.note(`Would write ${target.path}, here without comments and secrets:\n${shown}`, { lines: true })
 }
 
 /** Yields the leaves of a configuration. A list is one leaf. */
@@ -150,16 +152,13 @@ function* leavesOf(value: unknown, at: string[] = []): Generator<{ key: string; 
   const isMap = typeof value === 'object' && value !== null && !Array.isArray(value)
   if (isMap && Object.keys(value).length > 0) {
     for (const [name, entry] of Object.entries(value)) yield* leavesOf(entry, [...at, name.replaceAll('.', '\\.')])
-  } else if (at.length > 0) {
-    const key = at.join('.')
-    yield { key, value: Array.isArray(value) ? value.map((entry) => masked(key, entry)) : masked(key, value) }
-  }
+  } else if (at.length > 0) yield { key: at.join('.'), value }
 }
 
 async function list(context: CliContext, flags: Flags): Promise<void> {
   const { document } = await open(context, flags)
   const output = await context.output()
-  await output.list([...leavesOf(document.toJS() ?? {})], VIEW)
+  await output.list([...leavesOf(withoutSecretSettings(document.toJS() ?? {}))], VIEW)
 }
 
 async function edit(context: CliContext, { gatewayFile }: Flags): Promise<void> {
@@ -172,6 +171,7 @@ async function edit(context: CliContext, { gatewayFile }: Flags): Promise<void> 
   const { editText } = await import('../../input/editor.ts')
   const text = `${await editText(before, io.env, 'config.yaml')}\n`
   if (text.trim() === before.trim()) return context.note('Nothing was changed.')
+  if (context.globals.dryRun === true) return showDraft(context, target, text)
   await target.save(text).catch(async (error: unknown) => {
     const kept = `${target.path}.edited`
     await writeText(kept, text, 0o600)
@@ -182,12 +182,12 @@ async function edit(context: CliContext, { gatewayFile }: Flags): Promise<void> 
 }
 
 async function explain(context: CliContext, key: string, flags: Flags): Promise<void> {
-  toPath(key)
+  const path = toPath(key)
   const { gatewaySourcesOf, sourcesOf } = await import('./sources.ts')
   const output = await context.output()
   if (flags.gatewayFile === undefined) return output.list(await sourcesOf(context, key), SOURCES)
   const { target, document } = await open(context, flags)
-  const value: unknown = document.getIn(toPath(key))
-  const plain = typeof value === 'object' && value !== null ? JSON.stringify(value) : masked(key, value)
+  const value = withoutSecretSettings(valueAt(document.toJS(), path), path)
+  const plain = typeof value === 'object' && value !== null ? JSON.stringify(value) : value
   await output.list(gatewaySourcesOf(context, key, target.path, plain), SOURCES)
 }

@@ -13,15 +13,23 @@ export type Target = {
   isGateway: boolean
   /** Returns the text of the file. A missing file is empty. */
   read(): Promise<string>
-  /** Throws a usage error for an invalid text. Otherwise, replaces the file. */
+  /** Throws a usage error for an invalid text. */
+  check(text: string): Promise<void>
+  /** Validates the text as `check` does. Then replaces the file. */
   save(text: string): Promise<void>
 }
 
 /** @param gatewayFile the gateway's file; undefined means the user's own configuration of the CLI */
 export function openTarget({ io }: CliContext, gatewayFile: string | undefined): Target {
   const path = gatewayFile === undefined ? configPath(io.env) : resolve(gatewayFile)
+  const check = async (text: string): Promise<void> => {
+    const document = await parseYaml(text, path)
+    if (gatewayFile === undefined) await assertOwnConfig(document.toJS() ?? {}, path, io)
+    else await assertGatewayConfig(text, path, io)
+  }
   return {
     path,
+    check,
     isGateway: gatewayFile !== undefined,
     async read() {
       return readFile(path, 'utf8').catch((error: unknown) => {
@@ -30,9 +38,7 @@ export function openTarget({ io }: CliContext, gatewayFile: string | undefined):
       })
     },
     async save(text) {
-      const document = await parseYaml(text, path)
-      if (gatewayFile === undefined) await assertOwnConfig(document.toJS() ?? {}, path, io)
-      else await assertGatewayConfig(text, path, io)
+      await check(text)
       await writeText(path, text)
     },
   }

@@ -98,7 +98,7 @@ function toBash(nodes: CompletionNode[]): string {
   return `_aigw_names() {
   local name
   while IFS= read -r name; do
-    [[ $name == "$2"* ]] && COMPREPLY+=("$(printf '%q' "$name")")
+    [[ $name == "$2"* ]] && name="$(printf '%q' "$name")" && COMPREPLY+=("\${name#"$replaced"}")
   done < <(case "$1" in
 ${Object.entries(NAME_COMMANDS)
   .map(([names, command]) => `    ${names}) ${command} ;;`)
@@ -106,11 +106,26 @@ ${Object.entries(NAME_COMMANDS)
   esac)
 }
 _aigw() {
-  local word="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}"
+  local word='' previous='' part='' replaced='' last=-1
   local place='' next='' at words='' flags=''
+  local -a given
+  given=()
   COMPREPLY=()
-  for ((at = 1; at < COMP_CWORD; at++)); do
-    next="\${place:+$place }\${COMP_WORDS[at]}"
+  # bash splits words at a colon, such as those of a model like llama3:8b.
+  for ((at = 0; at <= COMP_CWORD; at++)); do
+    part="\${COMP_WORDS[at]}"
+    if [[ $last -gt 0 && -n $part && ( $part == :* || $word == *: ) && $COMP_LINE == *"$word$part"* ]]; then
+      word="$word$part"
+      given[last]="$word"
+    else
+      previous="$word" word="$part" last=$((last + 1))
+      given[last]="$word"
+    fi
+  done
+  # bash keeps what is before the last colon, so the offered words omit it.
+  [[ $word != "\${COMP_WORDS[COMP_CWORD]}" ]] && replaced="\${word%"\${word##*:}"}"
+  for ((at = 1; at < last; at++)); do
+    next="\${place:+$place }\${given[at]}"
     case "$next" in
       ${paths.join('|')}) place="$next" ;;
     esac

@@ -25,7 +25,8 @@ export type AnswerCache = Pick<TenantSizes, 'forget'> & {
   /** Returns the stored answer. Undefined if there is none, or if it cannot be read; a failure is logged. */
   find(tenantId: string, keyHash: string): Promise<CachedAnswer | undefined>
   /**
-   * Returns the row of an answer, after making room for it. Undefined if it does not fit; a failure is logged.
+   * Returns the row of an answer, after making room for it. Undefined if it does not fit, or if this daemon may not
+   * encrypt; a failure is logged.
    * @param keptDays the retention of the policy. Null: the policy sets none
    */
   toRow(
@@ -57,6 +58,7 @@ export function createAnswerCache(deps: AnswerCacheDeps, { ttlMs, maxBytes }: Ca
       }
     },
     async toRow({ original: id, storedAtMs, recorded }, { tenantId, keyHash, keptDays }) {
+      if (masterKey.isOutdated) return undefined
       const sealed = sealSecret(masterKey, locationOf(tenantId, id), recorded)
       const bytes = sealed.length
       if (bytes > maxBytes) return undefined

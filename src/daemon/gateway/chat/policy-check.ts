@@ -20,6 +20,7 @@ import { indexOf, payerOf, requireMayChat, requireReceipts } from '../governed/a
 import { modelsOf, planChain } from '../governed/chain.ts'
 import type { GovernedDeps } from '../governed/deps.ts'
 import { answerLimit, requireFewMessages, requireWithin } from '../governed/request-limits.ts'
+import { tagOf } from '../governed/tag.ts'
 import { toChatInput } from './input.ts'
 
 type Checks = PolicyCheckResponse['checks']
@@ -39,22 +40,24 @@ export async function checkPolicy(body: unknown, asked: Asked, deps: GovernedDep
   }
 }
 
-type Asked = Pick<RequestContext, 'caller' | 'requestId' | 'signal'>
+type Asked = Pick<RequestContext, 'caller' | 'requestId' | 'signal' | 'request'>
 
 async function checkAll(
   body: unknown,
-  { caller, requestId, signal }: Asked,
-  { db, providers, names, policies, guards, billing, clock, limits, receipts }: GovernedDeps,
+  { caller, requestId, signal, request: { headers } }: Asked,
+  { db, budgets, providers, names, policies, guards, billing, clock, limits, receipts }: GovernedDeps,
 ): Promise<PolicyCheckResponse> {
   const { settings, tenantId } = caller
   const { checks, check } = createChecks()
 
+  let tag: string | undefined
   const input = await check('input', async () => {
     const request = checkAgainst(ChatRequest, body) as ChatRequest
     requireFewMessages(request.messages ?? [], {}, settings.limits)
     const input = toChatInput(request, settings.limits)
     requireWithin(input, {}, settings.limits)
     await indexOf(input, caller, db)
+    tag = tagOf(headers, body)
     return input
   })
   const policy =
@@ -107,11 +110,14 @@ async function checkAll(
     await check(
       'quota',
       async () => {
-        const payer = await payerOf(input, caller, db)
+        const account = await payerOf(input, caller, db)
+        const payer = { ...account, budgets: await budgets.of({ tenantId, payerId: account.id, tag }) }
         const { required, limit: allowance } = billing.pointsOf(chain.attempts, payer)
         const call = { ...input.conversation, options: input.options, maxTokens: input.maxTokens }
         const limit = answerLimit(input.maxTokens, {}, settings.limits)
-        const payment = await billing.reserve({ requestId, caller, payer, attempts: chain.attempts, call, limit })
+        const payment = await billing.reserve({
+          ...{ requestId, isDryRun: true, caller, payer, attempts: chain.attempts, call, limit },
+        })
         await payment.release()
         const period = periodAt(clock.now()).name
         const spent = await findSpend(db, { tenant_id: tenantId, holder: 'user', holder_id: payer.id, period })

@@ -89,14 +89,18 @@ export function documentRoutes({ log, uploadsDir, ...deps }: DocumentDeps): Rout
             request.setTimeout(0)
             const { rules, record } = await rulesOfCall({ caller, requestId, endpoint: TRAIN_PATH }, deps)
             const screening = createDocumentScreening(rules, caller.tenantId, guards)
+            // The documents are stored, or the caller gets the first error, even if the event cannot be stored.
+            const failed = (documents: number) =>
+              deps.ledger
+                .commit({ events: [failureOf(index, documents, context, deps.clock.now())] })
+                .catch((error: unknown) =>
+                  log.error({ error, request_id: requestId }, 'the event index:failed could not be stored'),
+                )
             // Incidents are recorded even if the training fails, because documents that were stored before the failure
             // are kept.
-            const failed = (documents: number) =>
-              deps.ledger.commit({ events: [failureOf(index, documents, context, deps.clock.now())] })
             const documents = await trainIndex(uploads, index, screening, deps, context)
               .catch(async (error: unknown) => {
-                // The caller gets the first error, even if the store is down.
-                if (!isOfCaller(error, signal)) await failed(uploads.length).catch(() => {})
+                if (!isOfCaller(error, signal)) await failed(uploads.length)
                 throw error
               })
               .finally(() => record(screening.incidents()))

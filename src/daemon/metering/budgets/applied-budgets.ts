@@ -3,6 +3,7 @@ import { BUDGETS_CACHE_MS } from '../../../shared/spec-limits.ts'
 import type { Clock } from '../../../shared/time.ts'
 import type { BudgetScope } from '../../../shared/wire/budgets.ts'
 import type { Db } from '../../platform/db/db.ts'
+import { engineOf } from '../../platform/db/engine.ts'
 import { createFreshCache } from '../../platform/db/fresh-cache.ts'
 import type { BudgetRow } from '../../platform/db/tables.ts'
 import { findGroupsOf, listBudgetRows } from './store.ts'
@@ -14,9 +15,9 @@ export type AppliedBudget = { id: string; scope: BudgetScope; subject: string; l
 export type BudgetSubject = { tenantId: string; payerId: string; tag: string | undefined }
 
 export type AppliedBudgets = {
-  /** Returns the budgets that limit a request. Needs no query while the tenant has no budgets of groups. */
+  /** Returns the budgets that limit a request. Usually needs no query. */
   of(subject: BudgetSubject): readonly AppliedBudget[] | Promise<readonly AppliedBudget[]>
-  /** Call this after a budget of the tenant has changed. */
+  /** Call this after a budget of the tenant, or the members of its groups, have changed. */
   forget(tenantId: string): void
 }
 
@@ -29,15 +30,32 @@ type OfTenant = {
 
 export const NO_BUDGETS: readonly AppliedBudget[] = Object.freeze([])
 
+/** The groups with a budget that have an account as a member. */
+type Memberships = { tenantId: string; groups: ReadonlySet<string> }
+
+/** Accounts whose groups are cached. */
+const ACCOUNTS_CACHED = 10_000
 /** Tenants whose budgets are cached. */
 const TENANTS_CACHED = 10_000
 
 export function createAppliedBudgets({ db, clock }: { db: Db; clock: Clock }): AppliedBudgets {
+  // The only daemon of an SQLite store sees each change itself.
+  const maxAgeMs = engineOf(db).name === 'postgres' ? BUDGETS_CACHE_MS : Number.POSITIVE_INFINITY
   const cache = createFreshCache<OfTenant>({
     clock,
-    maxAgeMs: BUDGETS_CACHE_MS,
+    maxAgeMs,
     names: TENANTS_CACHED,
     load: async (tenantId) => toOfTenant(await listBudgetRows(db, tenantId)),
+  })
+
+  const memberships = createFreshCache<Memberships>({
+    clock,
+    maxAgeMs,
+    names: ACCOUNTS_CACHED,
+    load: async (name) => {
+      const [tenantId = '', userId = ''] = name.split(' ')
+      return { tenantId, groups: await findGroupsOf(db, tenantId, userId) }
+    },
   })
 
   function choose(
@@ -47,10 +65,12 @@ export function createAppliedBudgets({ db, clock }: { db: Db; clock: Clock }): A
     const tagged = tag === undefined ? undefined : tags?.get(tag)
     const others = tagged ? [...tenant, tagged] : tenant
     if (!groups) return others
-    return findGroupsOf(db, tenantId, payerId, [...groups.keys()]).then((ids) => [
+    const withGroups = ({ groups: ids }: Memberships) => [
       ...others,
       ...[...groups].filter(([id]) => ids.has(id)).map(([, budget]) => budget),
-    ])
+    ]
+    const found = memberships.of(`${tenantId} ${payerId}`)
+    return found instanceof Promise ? found.then(withGroups) : withGroups(found)
   }
 
   return {
@@ -58,7 +78,10 @@ export function createAppliedBudgets({ db, clock }: { db: Db; clock: Clock }): A
       const known = cache.of(subject.tenantId)
       return known instanceof Promise ? known.then((found) => choose(found, subject)) : choose(known, subject)
     },
-    forget: (tenantId) => cache.forget(tenantId),
+    forget(tenantId) {
+      cache.forget(tenantId)
+      memberships.forget((known) => known.tenantId === tenantId)
+    },
   }
 }
 

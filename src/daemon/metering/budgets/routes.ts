@@ -36,9 +36,9 @@ import {
 const PATH = '/api/admin/budgets'
 const NOT_FOUND = { description: 'This key sees no budget with this id', schema: StructuredError }
 
-/** @param forget called after a budget of this tenant has changed */
-export function budgetRoutes(deps: ChangeDeps & { forget(tenantId: string): void }): Route[] {
-  const { db, clock, forget } = deps
+/** Returns the routes that manage budgets. */
+export function budgetRoutes(deps: ChangeDeps): Route[] {
+  const { db, clock } = deps
   const month = () => periodAt(clock.now()).name
   const common: Pick<Route, 'access' | 'errors' | 'tags'> = {
     access: 'user-management',
@@ -58,7 +58,6 @@ export function budgetRoutes(deps: ChangeDeps & { forget(tenantId: string): void
       ...common,
       method: 'GET',
       path: PATH,
-      rate: 'read',
       summary: 'List the monthly budgets of groups, tags and the tenant; for the operator, of all tenants',
       query: ListBudgetsQuery,
       responses: { 200: { description: 'All budgets, oldest first', schema: ListBudgetsResponse } },
@@ -72,7 +71,6 @@ export function budgetRoutes(deps: ChangeDeps & { forget(tenantId: string): void
       ...common,
       method: 'POST',
       path: PATH,
-      rate: 'write',
       summary: 'Create a monthly budget in dollars; only the operator creates budgets of tenants',
       body: CreateBudgetRequest,
       responses: {
@@ -100,7 +98,6 @@ export function budgetRoutes(deps: ChangeDeps & { forget(tenantId: string): void
           await record({ ...activityOn(row, 'create'), metadata: { scope, subject, dollarLimit } })
           return getBudget(tx, caller, row.id)
         })
-        forget(row.tenant_id)
         const shown = toBudget(budget, month())
         return reply(201, { success: true, message: 'Budget created', budget: shown } satisfies z.input<
           typeof BudgetResponse
@@ -111,7 +108,6 @@ export function budgetRoutes(deps: ChangeDeps & { forget(tenantId: string): void
       ...common,
       method: 'GET',
       path: `${PATH}/{budgetId}`,
-      rate: 'read',
       summary: 'Show a budget and the dollars spent this month',
       responses: { 200: { description: 'The budget', schema: ShowBudgetResponse }, 404: NOT_FOUND },
       async handle({ caller, params }) {
@@ -123,7 +119,6 @@ export function budgetRoutes(deps: ChangeDeps & { forget(tenantId: string): void
       ...common,
       method: 'PUT',
       path: `${PATH}/{budgetId}`,
-      rate: 'write',
       summary: 'Change the limit of a budget',
       body: UpdateBudgetRequest,
       responses: { 200: { description: 'The changed budget', schema: BudgetResponse }, 404: NOT_FOUND },
@@ -137,7 +132,6 @@ export function budgetRoutes(deps: ChangeDeps & { forget(tenantId: string): void
           await record({ ...activityOn(before, 'update'), metadata: { dollarLimit } })
           return getBudget(tx, caller, before.id)
         })
-        forget(budget.tenant_id)
         const shown = toBudget(budget, month())
         return reply(200, { success: true, message: 'Budget updated', budget: shown } satisfies z.input<
           typeof BudgetResponse
@@ -148,18 +142,15 @@ export function budgetRoutes(deps: ChangeDeps & { forget(tenantId: string): void
       ...common,
       method: 'DELETE',
       path: `${PATH}/{budgetId}`,
-      rate: 'write',
       summary: 'Delete a budget; its group, tag or tenant is no longer limited',
       responses: { 200: { description: 'The budget was deleted', schema: DoneResponse }, 404: NOT_FOUND },
       async handle(context) {
-        const tenantId = await change(deps, context, async ({ tx, caller, record }) => {
+        await change(deps, context, async ({ tx, caller, record }) => {
           const before = await getBudget(tx, caller, context.params.budgetId)
           requireMayChange(caller, before)
           await deleteBudget(tx, before)
           await record({ ...activityOn(before, 'delete'), metadata: { scope: before.scope, subject: before.subject } })
-          return before.tenant_id
         })
-        forget(tenantId)
         return reply(200, { success: true, message: 'Budget deleted' } satisfies z.input<typeof DoneResponse>)
       },
     }),

@@ -57,18 +57,28 @@ export async function listBudgets(
  * @throws BUDGET_EXISTS, VALIDATION_ERROR if the tenant has too many budgets
  */
 export async function insertBudget(tx: Db, row: BudgetRow): Promise<void> {
-  const { count } = await tx
-    .selectFrom('budgets')
-    .select(({ fn }) => fn.countAll<number>().as('count'))
-    .where('tenant_id', '=', row.tenant_id)
-    .executeTakeFirstOrThrow()
-  if (Number(count) >= BUDGETS_PER_TENANT)
-    throw new GatewayError('VALIDATION_ERROR', `A tenant may have ${BUDGETS_PER_TENANT} budgets. Delete one first.`)
+  // A tenant has one budget of its own at most. The operator can always set it, however many others the tenant creates.
+  if (row.scope !== 'tenant') await requireRoom(tx, row)
   const inserted = await insertRows(tx, 'budgets', [row], { onConflict: 'ignore' })
   if (inserted === 0)
     throw new GatewayError('BUDGET_EXISTS', `This ${row.scope} already has a budget. Change its limit instead.`, {
       details: { field: 'subject', value: row.subject },
     })
+}
+
+/** @throws VALIDATION_ERROR if the tenant has BUDGETS_PER_TENANT budgets of groups and tags */
+async function requireRoom(tx: Db, { tenant_id }: Pick<BudgetRow, 'tenant_id'>): Promise<void> {
+  const { count } = await tx
+    .selectFrom('budgets')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('tenant_id', '=', tenant_id)
+    .where('scope', '!=', 'tenant')
+    .executeTakeFirstOrThrow()
+  if (Number(count) < BUDGETS_PER_TENANT) return
+  throw new GatewayError(
+    'VALIDATION_ERROR',
+    `A tenant may have ${BUDGETS_PER_TENANT} budgets of groups and tags. Delete one first.`,
+  )
 }
 
 export async function updateBudget(tx: Db, { id, tenant_id, limit_nanos, updated_at }: BudgetRow): Promise<void> {
@@ -130,19 +140,19 @@ export async function hasSubject(
   return (await found.executeTakeFirst()) !== undefined
 }
 
-/** Returns those of the groups that have this user as a member. */
-export async function findGroupsOf(
-  db: Db,
-  tenantId: string,
-  userId: string,
-  groupIds: readonly string[],
-): Promise<Set<string>> {
+/** Returns the groups with a budget that have this user as a member. */
+export async function findGroupsOf(db: Db, tenantId: string, userId: string): Promise<Set<string>> {
   const rows = await db
     .selectFrom('group_members')
+    .innerJoin('budgets', (join) =>
+      join
+        .onRef('budgets.tenant_id', '=', 'group_members.tenant_id')
+        .onRef('budgets.subject', '=', 'group_members.group_id')
+        .on('budgets.scope', '=', 'group'),
+    )
     .select('group_id')
-    .where('tenant_id', '=', tenantId)
+    .where('group_members.tenant_id', '=', tenantId)
     .where('user_id', '=', userId)
-    .where('group_id', 'in', groupIds)
     .execute()
   return new Set(rows.map(({ group_id }) => group_id))
 }

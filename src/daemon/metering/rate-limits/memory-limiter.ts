@@ -126,8 +126,8 @@ class CountedKey {
   lastUsedMs: number
   readonly #counters = new Map<string, Counter>()
   readonly #stored: Map<string, RateCounterRow>
-  /** Cached by route. Cleared when the caller's limits change. */
-  readonly #quotaUsages = new Map<Route, QuotaUsage>()
+  /** Cached by route. Replaced when the caller's limits change. Keeps no route of an earlier configuration in memory. */
+  #quotaUsages = new WeakMap<Route, QuotaUsage>()
   #caller: Caller
 
   constructor(caller: Caller, rows: readonly RateCounterRow[], nowMs: number) {
@@ -139,7 +139,7 @@ class CountedKey {
   quotaUsageOf(caller: Caller, route: Route, nowMs: number): QuotaUsage {
     if (caller !== this.#caller) {
       this.#caller = caller
-      this.#quotaUsages.clear()
+      this.#quotaUsages = new WeakMap()
     }
     const known = this.#quotaUsages.get(route)
     if (known) return known

@@ -37,6 +37,8 @@ const PRICE_ALARM_MS = 3_600_000
 /** A request to bill, before its first model call. */
 export type Order = {
   requestId: string
+  /** Whether nothing is sent or billed. */
+  isDryRun?: boolean
   caller: Pick<Caller, 'tenantId' | 'keyId' | 'settings'>
   payer: Payer
   /** The models of the chain, each with the tokens that the model needs for the requested reasoning. */
@@ -159,7 +161,7 @@ export function createBilling(
     close: () => budgets.close(),
     pointsOf: (attempts, { license }) => ({ required: pointsFor(attempts), limit: points[license] ?? null }),
     reserve(order) {
-      const { requestId, caller, payer, attempts, call, answers = 1 } = order
+      const { requestId, isDryRun, caller, payer, attempts, call, answers = 1 } = order
       const forAnHour = call.options?.native?.cachesForAnHour
       const nanosWith = (outputTokensOf: (model: OrderedModel) => number): number =>
         Math.max(
@@ -170,6 +172,7 @@ export function createBilling(
       let nanosAtMost: number | undefined
       return budgets.reserve({
         requestId,
+        isDryRun,
         tenantId: caller.tenantId,
         keyId: caller.keyId,
         payerId: payer.id,

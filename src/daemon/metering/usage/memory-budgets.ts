@@ -30,6 +30,7 @@ export function createMemoryBudgets({
   clock,
   accountsInMemory = ACCOUNTS_IN_MEMORY,
   onSpent,
+  onRefused,
 }: Omit<BudgetsDeps, 'log'>): Budgets {
   const accounts: Record<SpendCounterRow['holder'], Map<string, Account>> = {
     user: new Map(),
@@ -61,7 +62,10 @@ export function createMemoryBudgets({
     const states = budgets.length === 0 ? NONE : budgets.map(({ nanos }) => nanos)
     const standing = { points: user.points, userNanos: user.nanos, keyNanos: key.nanos, budgets: states }
     const mode = modeFor(request, standing)
-    if (mode === undefined) throw refusalOf(request, standing, period, clock.now())
+    if (mode === undefined) {
+      onRefused?.(request, period.name)
+      throw refusalOf(request, standing, period, clock.now())
+    }
     // Reserves the amount even if no limit is set, because a limit may be set while the request runs.
     const nanos = mode === 'usage-by-model' ? nanosFor(request, standing) : 0
     return new MemoryPayment(request, { mode, nanos }, { user, key, budgets }, onSpent)
@@ -157,7 +161,7 @@ class MemoryPayment implements Payment {
     this.#user.nanos.spent += nanos
     this.#key.nanos.spent += nanos
     for (const budget of this.#budgets) budget.nanos.spent += nanos
-    if (nanos > 0 && hasBudget(this.#request)) this.#onSpent?.(this.#request, this.period)
+    if (nanos > 0 && hasBudget(this.#request)) this.#onSpent?.(this.#request, this.period, nanos)
   }
 
   release(): undefined {

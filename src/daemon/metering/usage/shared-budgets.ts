@@ -52,7 +52,7 @@ type Decision = SpendDecision | { refusal: GatewayError }
  * decided together in the next transaction. Unlimited requests skip the database. Reservations are leases: a daemon
  * renews them while their request runs. If the daemon is killed, its reservations expire soon.
  */
-export function createSharedBudgets({ db, clock, log, onSpent }: BudgetsDeps): Budgets {
+export function createSharedBudgets({ db, clock, log, onSpent, onRefused }: BudgetsDeps): Budgets {
   const decided = createBatches({
     db,
     size: REQUESTS_PER_TRANSACTION,
@@ -140,7 +140,7 @@ export function createSharedBudgets({ db, clock, log, onSpent }: BudgetsDeps): B
       reserved,
       settled({ amount }) {
         ended()
-        if (amount.nanos > 0 && hasBudget(request)) onSpent?.(request, period)
+        if (amount.nanos > 0 && hasBudget(request)) onSpent?.(request, period, amount.nanos)
       },
       release() {
         if (!reserved || !running.has(request.requestId)) return undefined
@@ -161,7 +161,10 @@ export function createSharedBudgets({ db, clock, log, onSpent }: BudgetsDeps): B
         return toPayment(request, { mode: request.mode, period, coveredNanos: undefined }, false)
       }
       return decided(request).then((decision) => {
-        if ('refusal' in decision) throw decision.refusal
+        if ('refusal' in decision) {
+          onRefused?.(request, periodAt(clock.now()).name)
+          throw decision.refusal
+        }
         return toPayment(request, decision, true)
       })
     },

@@ -17,6 +17,8 @@ export const RESERVED_RETRY_AFTER_SECONDS = 2
 /** The amount that one request may spend, and the limits that apply to it. A null limit means unlimited. */
 export type SpendRequest = {
   requestId: string
+  /** Whether nothing is sent or billed. */
+  isDryRun?: boolean | undefined
   tenantId: string
   payerId: string
   keyId: string
@@ -200,7 +202,9 @@ export type Budgets = {
 export type BudgetsDeps = {
   db: Db
   /** Called after a request with a budget was billed in dollars. */
-  onSpent?: (request: SpendRequest, period: string) => void
+  onSpent?: (request: SpendRequest, period: string, nanos: number) => void
+  /** Called for a request that a limit in points or dollars refused. */
+  onRefused?: (request: SpendRequest, period: string) => void
   clock: Clock
   log: Pick<Log, 'error'>
   /** For budgets in memory: above this number of accounts or keys, idle accounts and keys are evicted. */

@@ -58,10 +58,10 @@ export type Serving = {
   /** Undefined: web pages of other origins cannot read responses. */
   cors?: Cors | undefined
   /** Count, trace and log the requests. A request keeps those that it began with. */
-  observers?: readonly RequestObserver[]
+  observers?: readonly RequestObserver[] | undefined
 }
 
-export type EdgeOptions = Serving & {
+export type EdgeOptions = {
   /** @throws UNAUTHORIZED */
   authenticate(request: IncomingMessage): Caller | Promise<Caller>
   limiter: Limiter
@@ -94,12 +94,12 @@ export class Edge {
   readonly #shutdown = new AbortController()
   #onIdle: (() => void) | undefined
 
-  constructor(options: EdgeOptions) {
+  constructor(options: EdgeOptions, serving: Serving) {
     this.#options = options
-    this.#serving = options
+    this.#serving = serving
     this.#bodies = options.bodies ?? new BodyMemory(defaultBodyMemory())
     this.#shares = {
-      models: new TenantShares(options.modelRequestsPerTenant ?? Infinity),
+      models: new TenantShares(serving.modelRequestsPerTenant ?? Infinity),
       other: new TenantShares(TENANT_OTHER_REQUESTS),
     }
     // Every running request may add a listener, and above ten listeners Node would warn of a leak.

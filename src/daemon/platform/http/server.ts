@@ -23,17 +23,20 @@ export type ConnectionLimits = {
   checkEveryMs: number
 }
 
-export type HttpServerOptions = Omit<EdgeOptions, 'router' | 'runningMax'> & {
-  routes: readonly Route[]
-  listen: { host: string; port: number }
-  limits?: Partial<ConnectionLimits>
-}
+export type HttpServerOptions = Omit<EdgeOptions, 'runningMax'> &
+  ServedRoutes & {
+    listen: { host: string; port: number }
+    limits?: Partial<ConnectionLimits>
+  }
+
+/** What a reload of the configuration replaces. */
+export type ServedRoutes = Omit<Serving, 'router'> & { routes: readonly Route[] }
 
 export type HttpServer = {
   /** The bound address, for example `http://127.0.0.1:8787`. */
   url: string
   /** Serves these routes from the next request on. Running requests keep the route that they began with. */
-  serve(served: Omit<Serving, 'router'> & { routes: readonly Route[] }): void
+  serve(served: ServedRoutes): void
   isDraining(): boolean
   /** The number of requests that run now. */
   running(): number
@@ -76,9 +79,18 @@ export function createHttp(): Http {
 }
 
 /** Starts listening; resolves when connections are accepted. @throws errors of `listen` (EADDRINUSE, EACCES …). */
-export async function startHttpServer(options: HttpServerOptions): Promise<HttpServer> {
-  const { clock, limits = {} } = options
-  const edge = new Edge({ ...options, runningMax: limits.runningMax, router: createRouter(options.routes) })
+export async function startHttpServer({
+  routes,
+  modelRequestsPerTenant,
+  cors,
+  observers,
+  listen: where,
+  limits = {},
+  ...options
+}: HttpServerOptions): Promise<HttpServer> {
+  const { clock } = options
+  const served = { router: createRouter(routes), modelRequestsPerTenant, cors, observers }
+  const edge = new Edge({ ...options, runningMax: limits.runningMax }, served)
   const server = createServer(
     {
       maxHeaderSize: HEADER_BYTES,
@@ -101,7 +113,7 @@ export async function startHttpServer(options: HttpServerOptions): Promise<HttpS
   server.on('checkExpectation', (request, response) => void edge.handle(request, response, 'something unknown'))
   server.on('connect', (_request, socket) => refuseOnSocket(socket, noTunnel(), clock.now()))
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => edge.onClientError(error, socket as Socket))
-  await listen(server, options.listen)
+  await listen(server, where)
   const { address, family, port } = server.address() as AddressInfo
   return {
     url: `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`,

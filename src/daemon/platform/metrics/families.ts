@@ -49,7 +49,7 @@ export function histogramFamily({
   return cells
 }
 
-/** Creates a gauge whose series are read on each scrape. */
+/** Creates a gauge whose series are read on each scrape. If they cannot be read, the scrape lacks them. */
 export function readGauge<Name extends string>(
   { name, help, labelNames = [], registers }: Described & { labelNames?: readonly Name[] },
   read: () => Reading<Name> | Promise<Reading<Name>>,
@@ -60,8 +60,10 @@ export function readGauge<Name extends string>(
     labelNames: [...labelNames],
     registers,
     async collect() {
-      const values = await read()
       this.reset()
+      const values = await Promise.resolve()
+        .then(read)
+        .catch(() => [])
       for (const { labels, value } of values) this.set(labels ?? {}, value)
     },
   })

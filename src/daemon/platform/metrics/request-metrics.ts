@@ -25,6 +25,13 @@ type RouteCells = {
   durations: Map<string, HistogramCell>
 }
 
+const createRouteCells = (route: Route | undefined): RouteCells => ({
+  surface: surfaceOf(route),
+  name: route ? endpointOf(route) : OTHER,
+  requests: new Map(),
+  durations: new Map(),
+})
+
 type ModelCells = {
   firstToken: HistogramCell
   input: CounterCell
@@ -111,20 +118,18 @@ export function createRequestMetrics(
     registers,
   })
 
-  const routes = new Map<Route | undefined, RouteCells>()
+  // A reload of the configuration replaces routes, and earlier ones must not stay in memory.
+  const routes = new WeakMap<Route, RouteCells>()
+  const withoutRoute = createRouteCells(undefined)
   const byModel = new Map<string, ModelCells>()
   const servedBy = new Map<string, CounterCell>()
   const tenants = new Set<string>()
 
   function cellsOfRoute(route: Route | undefined): RouteCells {
+    if (route === undefined) return withoutRoute
     const known = routes.get(route)
     if (known) return known
-    const added: RouteCells = {
-      surface: surfaceOf(route),
-      name: route ? endpointOf(route) : OTHER,
-      requests: new Map(),
-      durations: new Map(),
-    }
+    const added = createRouteCells(route)
     routes.set(route, added)
     return added
   }

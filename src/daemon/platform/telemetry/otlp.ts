@@ -1,4 +1,5 @@
 // Sends traces and metrics by the SDK of OpenTelemetry, with the names of its conventions for generative AI.
+import { randomUUID } from 'node:crypto'
 import {
   type Attributes,
   type Context,
@@ -16,7 +17,7 @@ import {
 import { W3CTraceContextPropagator } from '@opentelemetry/core'
 import { OTLPMetricExporter } from '@opentelemetry/exporter-metrics-otlp-http'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
-import { resourceFromAttributes } from '@opentelemetry/resources'
+import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources'
 import { MeterProvider, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics'
 import {
   BasicTracerProvider,
@@ -24,6 +25,7 @@ import {
   ParentBasedSampler,
   TraceIdRatioBasedSampler,
 } from '@opentelemetry/sdk-trace-base'
+import { INTERFACE_VERSION } from '../../../shared/spec-limits.ts'
 import type { Clock } from '../../../shared/time.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { CallTrace, Observed, RequestTrace } from '../http/observed.ts'
@@ -68,7 +70,12 @@ export function startOtlp(
   )
   const base = endpoint.replace(/\/+$/, '')
   const to = (path: string) => ({ url: `${base}${path}`, headers: { ...headers }, timeoutMillis: EXPORT_TIMEOUT_MS })
-  const resource = resourceFromAttributes({ 'service.name': 'aigw' })
+  // Without an id of its own, the counters of several daemons would be one series.
+  const resource = resourceFromAttributes({
+    'service.name': 'aigw',
+    'service.version': INTERFACE_VERSION,
+    'service.instance.id': randomUUID(),
+  }).merge(detectResources({ detectors: [envDetector] }))
   const traces = new BasicTracerProvider({
     resource,
     sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(sampleRatio) }),

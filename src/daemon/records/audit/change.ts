@@ -77,7 +77,10 @@ export type ChangeDeps = {
   clock: Clock
   /** Signs the entries of each change. */
   signingKeys: Pick<SigningKeys, 'currentIn'>
-  /** Invalidates the cached keys of this tenant, so that changed rights apply from the next request on. */
+  /**
+   * Invalidates the cached keys, budgets and members of groups of this tenant, so that changed rights apply from the next
+   * request on.
+   */
   forgetKeys(tenantId: string): void
   /** Reads the caller from the store again. @throws UNAUTHORIZED if the key is no longer accepted */
   lookUpAgain(tx: Db, caller: Caller): Promise<Caller>
@@ -89,12 +92,14 @@ export type ChangeDeps = {
  */
 export type Change = { tx: Db; caller: Caller; record(...activities: Activity[]): Promise<void> }
 
-/** The types of changes that may affect the rights of a key. */
+/** The types of changes that may affect the rights of a key, or the groups of its owner. */
 const CHANGES_OF_KEYS: ReadonlySet<Activity['type']> = new Set([
   'user_management',
   'role_management',
   'key_management',
   'tenant_management',
+  'group_management',
+  'budget_management',
 ])
 
 /**

@@ -7,6 +7,7 @@ import { insertEach } from '../../platform/db/insert-together.ts'
 import type { EvidenceEntryRow, LogBlockRow, UsageDayRow } from '../../platform/db/tables.ts'
 import { createPacer } from '../../platform/pacing.ts'
 import type { EntryDraft } from '../ledger/records.ts'
+import { createTagBound } from '../usage/tag-bound.ts'
 import { sumUsage, toUsageInsert, usageOf } from '../usage/usage-days.ts'
 import { payloadOf } from './entry-payload.ts'
 import {
@@ -84,6 +85,7 @@ export function createLogProjector({ db, clock, log }: ProjectorDeps): LogProjec
   const woken = new Map<string, Chain>()
   const grown = new Map<string, Chain>()
   const known = new LRUCache<string, Known>({ max: OPEN_BLOCKS })
+  const tags = createTagBound()
   /** New entries by chain, without gaps. All other entries are read from the store. */
   const fresh = new Map<string, NewEntry[]>()
   let freshEntries = 0
@@ -185,7 +187,7 @@ export function createLogProjector({ db, clock, log }: ProjectorDeps): LogProjec
         await insertRows(tx, 'log_blocks', step.blocks, { onConflict: BLOCK_KEY })
         await insertParents(tx, step.of, step.from, step.to)
       }
-      const sums = sumUsage([...own].flatMap(({ usage }) => usage))
+      const sums = await tags.bound(tx, sumUsage([...own].flatMap(({ usage }) => usage)))
       if (sums.length > 0) await insertEach(tx, [toUsageInsert(sums)])
       return own
     })

@@ -17,7 +17,7 @@ export function usageOf(tenantId: string, payload: SummaryFacts | undefined): Us
     user_id: nameOf(typeof payer === 'string' ? payer : user_id),
     api_key_id: nameOf(key_id),
     model: nameOf(model),
-    tag: nameOf(metadata.tag),
+    tag: nameOf(metadata?.tag),
     requests: 1,
     input_tokens: amountOf(usage.input_tokens),
     output_tokens: amountOf(usage.output_tokens),

@@ -1,5 +1,8 @@
 import { describe, expect, test } from 'vitest'
+import { insertRows } from '../../../../src/daemon/platform/db/insert-rows.ts'
 import type { Tables } from '../../../../src/daemon/platform/db/tables.ts'
+import { newId } from '../../../../src/shared/ids.ts'
+import { BUDGETS_PER_TENANT } from '../../../../src/shared/spec-limits.ts'
 import { addKey, addUser } from '../../../accounts.ts'
 import { describeEachEngine, postgresEngine } from '../../../engines.ts'
 import { createFakeClock } from '../../../fake-clock.ts'
@@ -102,6 +105,43 @@ describeEachEngine('a budget', (engine) => {
     expect(body.budgets).toMatchObject([{ id, scope: 'tenant', subject: tenantId }])
     expect((await gateway.call('DELETE', `${BUDGETS}/${id}`)).status).toBe(200)
     expect((await ask(gateway, admin.key)).status).toBe(200)
+  })
+
+  test('of a tenant can be set by the operator after the tenant created all budgets it may have', async () => {
+    const { gateway, db, tenantId, create } = await start({ engine })
+    const at = new Date(NOW).toISOString()
+    const row = { tenant_id: tenantId, scope: 'tag' as const, limit_nanos: 1, created_at: at, updated_at: at }
+    const rows = Array.from({ length: BUDGETS_PER_TENANT }, (_, number) => ({
+      ...row,
+      id: newId(),
+      subject: `t${number}`,
+    }))
+    await insertRows(db, 'budgets', rows)
+    const further = await gateway.call('POST', BUDGETS, { scope: 'tag', subject: 'one-more', dollarLimit: 1 })
+    expect([further.status, further.body.error.message]).toEqual([
+      400,
+      expect.stringContaining('1000 budgets of groups'),
+    ])
+    await create('tenant', tenantId, 5)
+  })
+
+  test('is applied by the dry run of a request too', async () => {
+    const { gateway, db, account, create } = await start({ engine })
+    const ada = await account()
+    await create('tag', 'team-a', 0)
+    const check = async (body: object, headers?: Record<string, string>) => {
+      const asked = { prompt: 'hi', index: 'Zero-Knowledge', model: 'test/any', ...body }
+      const options = { key: ada.key, ...(headers && { headers }) }
+      const { text, body: answer } = await gateway.call('POST', '/api/external/policy-check', asked, options)
+      expect(answer.success, text).toBe(true)
+      return answer.checks
+    }
+    expect((await check({}, { 'x-aigw-tag': 'team-a' })).quota).toMatchObject({ passed: false, status: 429 })
+    expect((await check({}, { 'x-aigw-tag': 'team-b' })).quota).toMatchObject({ passed: true })
+    expect((await check({}, { 'x-aigw-tag': 'a b' })).input).toMatchObject({ passed: false, status: 400 })
+    expect(await db.selectFrom('outbox_events').selectAll().where('type', '=', 'budget:threshold').execute()).toEqual(
+      [],
+    )
   })
 
   test('begins with the dollars that the reports show for this month, and is unique', async () => {

@@ -58,7 +58,7 @@ describe('the description of the interface', () => {
     const described: string[] = []
     for (const { method, path } of gateway.current.app.routes) {
       const { parameters = [] } = api.paths[path][method.toLowerCase()]
-      const header = parameters.find((one: { in: string; name: string }) => one.name === 'Idempotency-Key')
+      const header = parameters.find(({ name }: { name: string }) => name === 'Idempotency-Key')
       if (header === undefined) continue
       described.push(path)
       expect(header).toMatchObject({

@@ -4,11 +4,17 @@ import type { OutboxEventRow } from '../../../../src/daemon/platform/db/tables.t
 import {
   attackBlocked,
   attackDetected,
+  budgetThreshold,
   canaryLeaked,
   dlpIncident,
+  evidenceDegraded,
+  indexFailed,
+  keyExpiring,
   limitReached,
   modelFailover,
   piiIncident,
+  providerDown,
+  providerRecovered,
   rejectedRequests,
   webhookTest,
 } from '../../../../src/daemon/records/events/events.ts'
@@ -32,6 +38,12 @@ const made = (at: typeof AT): OutboxEventRow[] => [
   limitReached({ ...at, ...WINDOW }, SAMPLES['api:limit_reached']),
   modelFailover({ ...at, ...STEP }, SAMPLES['api:model_failover']),
   rejectedRequests(at, SAMPLES['security:rejected_requests']),
+  keyExpiring(at, SAMPLES['key:expiring']),
+  budgetThreshold(at, SAMPLES['budget:threshold']),
+  providerDown(at, SAMPLES['provider:down']),
+  providerRecovered(at, SAMPLES['provider:recovered']),
+  indexFailed(at, SAMPLES['index:failed']),
+  evidenceDegraded(at, SAMPLES['evidence:degraded']),
 ]
 
 describe('events', () => {

@@ -1,13 +1,16 @@
 import { sql } from 'kysely'
 import { beforeEach, expect, test } from 'vitest'
 import type { Db } from '../../../../src/daemon/platform/db/db.ts'
+import { insertRows } from '../../../../src/daemon/platform/db/insert-rows.ts'
 import type { UsageDayRow } from '../../../../src/daemon/platform/db/tables.ts'
 import { createLogProjector } from '../../../../src/daemon/records/evidence/log-projector.ts'
 import { createSealer } from '../../../../src/daemon/records/evidence/sealing.ts'
 import { createLedger } from '../../../../src/daemon/records/ledger/ledger.ts'
 import { toCanonicalJson } from '../../../../src/shared/canonical-json.ts'
-import { newBundleId } from '../../../../src/shared/ids.ts'
+import { newBundleId, newId } from '../../../../src/shared/ids.ts'
+import { TAGS_PER_DAY } from '../../../../src/shared/spec-limits.ts'
 import { isoTime } from '../../../../src/shared/time.ts'
+import { OTHER_TAGS } from '../../../../src/shared/wire/tags.ts'
 import { describeEachEngine, storeForEach } from '../../../engines.ts'
 import { addEntries, changePayload, newRequestChain, requestPayload } from '../../../evidence-rows.ts'
 import { createFakeClock } from '../../../fake-clock.ts'
@@ -156,6 +159,13 @@ describeEachEngine('usage by day', (engine) => {
     await fill(second, newRequestChain(), own)
     await newProjector().run()
     expect(await storedSums(store.db, second)).toEqual(sumsOf(own))
+    // Entries of another program may have no metadata, also if the rest is a bill.
+    const { metadata: _, ...bare } = receipt(1)
+    const unusual = newRequestChain()
+    await fill(first, unusual, [bare, { ...bare, metadata: null }])
+    await newProjector().run()
+    const counted = await store.db.selectFrom('log_positions').select('size').where('chain', '=', unusual).execute()
+    expect(counted).toEqual([{ size: 2 }])
     // Usage that cannot be stored.
     await fill(first, damaged, receipts(3, 6))
     const more = receipts(20, 30)
@@ -164,6 +174,50 @@ describeEachEngine('usage by day', (engine) => {
     await failFor(store.db, first, engine.name)
     await expect(projector.run()).rejects.toThrow()
     expect(await storedSums(store.db, second)).toEqual(sumsOf([...own, ...more]))
+  })
+
+  test('has a bounded number of tags per day, and always those with a budget', async () => {
+    const at = isoTime(NOW)
+    const amounts = { requests: 1, input_tokens: 1, output_tokens: 1, nanos: 1, billed_nanos: 1, points: 0 }
+    const common = { tenant_id: tenantId, day: '2026-03-01', user_id: 'u', api_key_id: 'k', model: 'p/m', ...amounts }
+    const stored = Array.from({ length: TAGS_PER_DAY - 2 }, (_, number) => ({ ...common, tag: `old-${number}` }))
+    await insertRows(store.db, 'usage_days', [...stored, { ...common, tag: '' }])
+    const budget = { id: newId(), tenant_id: tenantId, scope: 'tag' as const, subject: 'paid', limit_nanos: 1 }
+    await insertRows(store.db, 'budgets', [{ ...budget, created_at: at, updated_at: at }])
+    const tagged = (tag: string, day = at) =>
+      requestPayload({ metadata: { tag }, user_id: 'u', key_id: 'k', model: 'p/m', times: { started_at: day } })
+    const projector = newProjector()
+    const chain = newRequestChain()
+    await add(
+      chain,
+      ['new-1', 'old-1'].map((tag) => tagged(tag)),
+    )
+    await projector.run()
+    await add(chain, [
+      ...['new-2', 'new-3', 'new-4', 'new-3', 'paid', 'old-1'].map((tag) => tagged(tag)),
+      tagged('new-5', isoTime(NOW - DAY_MS)),
+    ])
+    await projector.run()
+    await newProjector().run()
+    await add(newRequestChain(), [tagged('new-6'), tagged('new-2'), tagged('paid')])
+    await newProjector().run()
+    const rows = await store.db
+      .selectFrom('usage_days')
+      .select(['day', 'tag', 'requests'])
+      .where('tenant_id', '=', tenantId)
+      .where((where) => where.or([where('tag', 'not like', 'old-%'), where('requests', '>', 1)]))
+      .orderBy('tag')
+      .execute()
+    expect(rows.map(({ day, tag, requests }) => [day.slice(8), tag, requests])).toEqual([
+      ['01', '', 1],
+      ['01', OTHER_TAGS, 4],
+      ['01', 'new-1', 1],
+      ['01', 'new-2', 2],
+      ['28', 'new-5', 1],
+      ['01', 'old-1', 3],
+      ['01', 'paid', 2],
+    ])
+    expect(failures).toEqual([])
   })
 
   /** Writes receipts as the daemon does. The ledger passes each commit on to the projector unless `isLost`. */

@@ -5,10 +5,8 @@ import type { CliContext } from '../../../context.ts'
 import { CliError, EXIT } from '../../../errors.ts'
 import { columns, flexible } from '../../../output/formats.ts'
 import type { Finding } from './finding.ts'
-import { checkMachine } from './machine.ts'
+import { checkMachine, SYSTEM_FILE } from './machine.ts'
 import { checkGateway } from './remote.ts'
-
-const SYSTEM_FILE = '/etc/aigw/aigw.yaml'
 
 const VIEW = {
   columns: columns({ STATUS: 'status', CHECK: 'check', DETAIL: flexible('detail') }),

@@ -70,26 +70,56 @@ function clockFinding(date: string | undefined, now: number): Finding[] {
   return [Math.abs(difference) > CLOCK_MS.warn ? warn('clock', detail, remedy) : ok('clock', detail)]
 }
 
+/** The checks of /readyz, in words. */
+const READINESS: Record<string, { check: string; passed: string; failed: string; remedy: string }> = {
+  store: {
+    check: 'store',
+    passed: 'answers and accepts writes',
+    failed: 'does not answer or rejects writes',
+    remedy: 'check the disk and the database of the gateway',
+  },
+  migrations: {
+    check: 'migrations',
+    passed: 'complete',
+    failed: 'the schema does not match this version',
+    remedy: 'restart the gateway, or install its version',
+  },
+  master_key: {
+    check: 'master key',
+    passed: 'that of the store',
+    failed: 'the gateway does not have the master key of the store',
+    remedy: 'set master_key to the key of the store, see docs/how-to/rotate-secrets.md',
+  },
+  accepting: {
+    check: 'requests',
+    passed: 'accepted',
+    failed: 'the gateway is shutting down',
+    remedy: 'wait or start it',
+  },
+  evidence: { check: 'evidence', passed: 'complete', failed: 'a part is lost', remedy: 'aigw audit losses' },
+  secrets: {
+    check: 'secrets',
+    passed: 'can be opened',
+    failed: 'some secrets of the store cannot be opened',
+    remedy: 'aigw secrets status',
+  },
+}
+
 async function readiness(api: Api): Promise<Finding[]> {
-  const body = parseBody(
-    await api.read(await api.open({ method: 'GET', path: '/readyz', anonymous: true, retries: 0 })),
-  )
-  const passes = (name: string) => findAtPath(body, `checks.${name}`) === true
+  const answer = await api.open({ method: 'GET', path: '/readyz', anonymous: true, retries: 0 })
+  const body = parseBody(await api.read(answer))
   const lost = findAtPath(body, 'lost_history')
-  return [
-    passes('store')
-      ? ok('store', 'answers and accepts writes')
-      : fail('store', 'does not answer or rejects writes', 'check the disk and the database of the gateway'),
-    passes('migrations')
-      ? ok('migrations', 'complete')
-      : fail('migrations', 'the schema does not match this version', 'restart the gateway, or install its version'),
-    passes('accepting')
-      ? ok('requests', 'accepted')
-      : warn('requests', 'the gateway is shutting down', 'wait or start it'),
-    passes('evidence') || !Array.isArray(lost)
-      ? ok('evidence', 'complete')
-      : fail('evidence', `a part is lost: ${lost.join(', ')}`, 'aigw audit losses'),
-  ]
+  const findings = Object.entries(Object(findAtPath(body, 'checks'))).map(([name, passes]) => {
+    const { check, passed, failed, remedy } = READINESS[name] ?? {
+      ...{ check: name, passed: 'passed', failed: 'failed', remedy: "see the gateway's log: journalctl -u aigw" },
+    }
+    const which = name === 'evidence' && Array.isArray(lost) ? `: ${lost.join(', ')}` : ''
+    return passes === true ? ok(check, passed) : fail(check, `${failed}${which}`, remedy)
+  })
+  // Some answers have no checks, such as those of a proxy.
+  if (answer.status === 200 ? findings.length > 0 : findings.some(({ status }) => status === 'fail')) return findings
+  const detail = `/readyz answers ${answer.status} without a failed check`
+  return [...findings, fail('readiness', detail, "see the gateway's log: journalctl -u aigw")]
 }
 
 async function checkKey(context: CliContext, api: Api): Promise<Finding[]> {

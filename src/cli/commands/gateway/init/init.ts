@@ -1,5 +1,5 @@
 /** Writes the configuration of a new gateway on this machine. */
-import { mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises'
+import { chmod, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { Command } from 'commander'
 import type { CliContext } from '../../../context.ts'
@@ -8,7 +8,7 @@ import { mayPrompt } from '../../../input/prompt.ts'
 import { readStdin } from '../../../io.ts'
 import { columns } from '../../../output/formats.ts'
 import { systemUnit } from '../../service/unit.ts'
-import { findConfigFaults } from '../check-config.ts'
+import { findConfigFaults, secretsFolder } from '../check-config.ts'
 import { defaultDataDir } from '../doctor/machine.ts'
 import { type Answers, DEFAULT_LISTEN, type Plan, type PlannedFile, planFiles } from './plan.ts'
 import { askAnswers } from './questions.ts'
@@ -80,6 +80,7 @@ async function init(context: CliContext, flags: InitFlags): Promise<void> {
   for (const { path, isSecret } of [plan.config, ...files]) {
     await context.note(`Created ${path}${isSecret ? ' (only you can read it)' : ''}`)
   }
+  if (answers.unit !== undefined && answers.isRoot) await noteClosedFolder(context, dirname(plan.config.path))
   const { next } = plan
   const row = {
     config: plan.config.path,
@@ -143,6 +144,13 @@ async function fromFlags(context: CliContext, flags: InitFlags): Promise<Given> 
   }
 }
 
+/** The service runs as a user of its own. A folder from before may be closed to that user. */
+async function noteClosedFolder(context: CliContext, folder: string): Promise<void> {
+  if (((await stat(folder)).mode & 0o001) === 0) {
+    await context.note(`warning: the service cannot read ${folder}; open it with: chmod 755 ${folder}`)
+  }
+}
+
 async function assertNew(path: string): Promise<void> {
   if ((await stat(path).catch(() => undefined)) === undefined) return
   throw new CliError(EXIT.conflict, `${path} already exists`, {
@@ -167,11 +175,14 @@ async function writePlan(plan: Plan, io: CliContext['io']): Promise<void> {
       config.replaceAll(path.slice(dirname(path).length + 1), (name) => `${name}.${process.pid}.new`),
     draft.text,
   )
-  const [folder] = plan.secrets.map(({ path }) => dirname(path))
+  const folder = secretsFolder(plan.config.path)
   try {
+    // Before the secrets: `mkdir` gives the folders that it creates on the way the mode of the last one. The service
+    // runs as another user, which must be able to read the configuration.
+    await makeFolder(dirname(draft.path), 0o755)
     for (const file of drafts) await writeNew(file, 0o700)
     await writeNew({ ...draft, text }, 0o755)
-    const env = folder === undefined ? io.env : { ...io.env, CREDENTIALS_DIRECTORY: folder }
+    const env = { ...io.env, CREDENTIALS_DIRECTORY: folder }
     const faults = await findConfigFaults(draft.path, { env, signal: io.signal })
     if (faults.length > 0) {
       throw usageError(
@@ -193,9 +204,17 @@ async function writePlan(plan: Plan, io: CliContext['io']): Promise<void> {
   }
 }
 
+/** Creates a folder with this mode, whatever the umask is. An existing folder keeps its mode. */
+async function makeFolder(path: string, mode: number): Promise<void> {
+  const created = await mkdir(path, { recursive: true, mode }).catch((error: unknown) => {
+    throw unwritable(path, error)
+  })
+  if (created !== undefined) await chmod(path, mode)
+}
+
 async function writeNew({ path, text, mode }: PlannedFile, folderMode: number): Promise<void> {
   try {
-    await mkdir(dirname(path), { recursive: true, mode: folderMode })
+    await makeFolder(dirname(path), folderMode)
     const file = await open(path, 'wx', mode)
     try {
       // The umask restricts the mode that `open` sets.

@@ -1,7 +1,9 @@
 /** Decides which files `aigw init` writes. Writes nothing itself. */
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { usageError } from '../../../errors.ts'
 import { toShellWord } from '../../../output/shell-word.ts'
+import { toUnitWord } from '../../service/unit.ts'
+import { secretsFolder } from '../check-config.ts'
 
 /** The answers of the user, from flags and prompts. */
 export type Answers = {
@@ -45,9 +47,10 @@ export function planFiles(
   { unitText, adminKeyDir }: { unitText: string; adminKeyDir: string },
 ): Plan {
   const { config, provider, providerUrl, providerKey, listen, dataDir, databaseUrl, unit, isRoot } = answers
-  const folder = join(dirname(config), 'secrets')
+  const folder = secretsFolder(config)
   // The system's unit runs as a user that cannot read root's files. A unit of the user's own manager can.
   const isCredential = unit !== undefined && isRoot
+  if (isCredential) assertReachable(config, dataDir)
   const secrets: PlannedFile[] = []
   const reference = (name: string, text: string): string => {
     secrets.push({ path: join(folder, name), text: `${text}\n`, mode: PRIVATE, isSecret: true })
@@ -75,7 +78,7 @@ export function planFiles(
         ? undefined
         : {
             path: unit,
-            text: withCredentials(unitText, isCredential ? credentials : []),
+            text: unitFor(unitText, config, isCredential ? credentials : []),
             mode: PUBLIC,
             isSecret: false,
           },
@@ -93,8 +96,25 @@ function assertProviderName(name: string): void {
   throw usageError(`--provider must be a name such as openai or anthropic, not '${name}'`)
 }
 
-const withCredentials = (unit: string, lines: string[]): string =>
-  lines.length === 0 ? unit : unit.replace(/^\[Service\]\n/m, (head) => `${head}${lines.join('\n')}\n`)
+/** The unit of the system protects homes, and only its own StateDirectory= is writable. */
+function assertReachable(config: string, dataDir: string | undefined): void {
+  if (dataDir !== undefined) {
+    throw usageError('--data-dir cannot be combined with --systemd: the unit keeps its data in /var/lib/aigw', [
+      'Leave out --data-dir, or make /var/lib/aigw a mount of that disk.',
+    ])
+  }
+  if (/^\/(home|root|run\/user)\//.test(config)) {
+    throw usageError(`the unit of the system cannot read ${config}, because it protects the homes of users`, [
+      'Use a file in /etc/aigw, or run aigw init without sudo for a unit of your own.',
+    ])
+  }
+}
+
+/** The unit names its configuration, because the file may be in any folder. */
+const unitFor = (unit: string, config: string, credentials: string[]): string =>
+  unit
+    .replace(/^ExecStart=.*$/m, (line) => `${line} --config ${toUnitWord(config)}`)
+    .replace(/^\[Service\]\n/m, (head) => [head, ...credentials.map((line) => `${line}\n`)].join(''))
 
 /** The address for clients on this machine. */
 function addressOf(listen: string): string {
