@@ -247,6 +247,7 @@ export const ROUTE_CALLS: Record<string, RouteCall> = {
   'GET /metrics': { access: 'operator', status: 200 },
   'GET /readyz': open,
   'GET /openapi.json': open,
+  'GET /docs': open,
   'GET /.well-known/aigw-keys.json': open,
   'GET /api/public/verify/{bundleId}': { ...open, target: addTarget.receipt, isPublic: true },
   'GET /verify/{bundleId}': { ...open, target: addTarget.receipt, isPublic: true },

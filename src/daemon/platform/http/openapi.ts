@@ -4,26 +4,83 @@ import { INTERFACE_VERSION } from '../../../shared/spec-limits.ts'
 import { CACHE_HEADER, CACHE_REQUESTS } from '../../../shared/wire/cache.ts'
 import { IdempotencyKey } from '../../../shared/wire/common.ts'
 import { TAG_HEADER, TagHeader } from '../../../shared/wire/tags.ts'
-import type { ResponseDoc, Route } from './route.ts'
+import { completeParameters, completeSchemas } from './description/complete.ts'
+import { EXAMPLES } from './description/examples.ts'
+import { operationText } from './description/operation-text.ts'
+import { TAG_TEXTS } from './description/texts.ts'
+import { endpointOf, type ResponseDoc, type Route } from './route.ts'
+import { toShortPath } from './router.ts'
 
 /** Generates the OpenAPI 3.1 document of these routes from the schemas that validate the requests. */
 export function openApiDocument(routes: readonly Route[]): object {
   const paths: ZodOpenApiPathsObject = {}
   for (const route of routes) {
     paths[route.path] = { ...paths[route.path], [route.method.toLowerCase()]: operation(route) }
+    const short = toShortPath(route.path)
+    if (short === undefined) continue
+    const alias = { ...operation(route), operationId: `${operationId(route)}Short` }
+    paths[short] = { ...paths[short], [route.method.toLowerCase()]: alias }
   }
-  return createDocument({
-    openapi: '3.1.0',
-    info: {
-      title: 'aigw',
-      version: INTERFACE_VERSION,
-      description: 'Multi-tenant AI gateway: chat with retrieval and failover, access management, webhooks, evidence.',
-      license: { name: 'MIT', identifier: 'MIT' },
-    },
-    components: { securitySchemes: { apiKey: { type: 'http', scheme: 'bearer', bearerFormat: 'sk-<64 hex>' } } },
-    paths,
-  })
+  const used = new Set(routes.flatMap(({ tags }) => tags))
+  return completed(
+    createDocument({
+      openapi: '3.1.0',
+      info: {
+        title: 'aigw',
+        version: INTERFACE_VERSION,
+        description:
+          'Multi-tenant AI gateway: chat with retrieval and failover, access management, webhooks, evidence.',
+        license: { name: 'MIT', identifier: 'MIT' },
+      },
+      servers: [
+        {
+          url: '{gateway}',
+          description: 'The gateway',
+          variables: {
+            gateway: {
+              default: 'http://127.0.0.1:8787',
+              description: 'The address of the gateway, without a final slash',
+            },
+          },
+        },
+      ],
+      tags: Object.entries(TAG_TEXTS)
+        .filter(([name]) => used.has(name))
+        .map(([name, description]) => ({ name, description })),
+      components: {
+        securitySchemes: {
+          apiKey: {
+            type: 'http',
+            scheme: 'bearer',
+            bearerFormat: 'sk-<64 hex>',
+            description: 'An API key of the gateway, sent as `Authorization: Bearer sk-…`.',
+          },
+        },
+      },
+      paths,
+    }),
+  )
 }
+
+type Document = ReturnType<typeof createDocument>
+
+/** Adds the descriptions that the schemas of the routes do not have. */
+function completed(document: Document): Document {
+  for (const [name, schema] of Object.entries(document.components?.schemas ?? {})) completeSchemas(schema, [name])
+  for (const [path, operations] of Object.entries(document.paths ?? {})) {
+    // The word before the parameters of the path names the resource.
+    const resource = path.split('/').findLast((segment) => segment !== '' && !segment.startsWith('{')) ?? ''
+    for (const { parameters = [], requestBody, responses } of Object.values<Operation>(
+      operations as Record<string, Operation>,
+    )) {
+      completeParameters(parameters)
+      completeSchemas([requestBody, responses], [resource])
+    }
+  }
+  return document
+}
+
+type Operation = { parameters?: Record<string, unknown>[]; requestBody?: object; responses?: object }
 
 const IDEMPOTENCY_HEADER = {
   'Idempotency-Key': IdempotencyKey.optional().meta({
@@ -42,6 +99,7 @@ function operation(route: Route): ZodOpenApiOperationObject {
   return {
     operationId: operationId(route),
     summary: route.summary,
+    description: operationText(route),
     tags: route.tags,
     ...(route.access !== 'none' && { security: [{ apiKey: [] }] }),
     ...((params.length > 0 || route.query || takesHeaders(route)) && {
@@ -60,7 +118,12 @@ function operation(route: Route): ZodOpenApiOperationObject {
     ...(route.body && {
       requestBody: { required: !route.bodyOptional, content: { [bodyType(route)]: { schema: route.body } } },
     }),
-    responses: Object.fromEntries(Object.entries(route.responses).map(([status, doc]) => [status, response(doc)])),
+    responses: Object.fromEntries(
+      Object.entries(route.responses).map(([status, doc]) => [
+        status,
+        response(doc, EXAMPLES[`${endpointOf(route)} ${status}`]),
+      ]),
+    ),
   }
 }
 
@@ -74,13 +137,13 @@ function operationId({ method, path }: Route): string {
   return method.toLowerCase() + words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')
 }
 
-function response({ description, schema, stream, text }: ResponseDoc) {
+function response({ description, schema, stream, text }: ResponseDoc, example: unknown) {
   if (!schema && !text) return { description }
   return {
     description,
     content: {
       ...(text && { [text]: { schema: { type: 'string' as const } } }),
-      ...(schema && { 'application/json': { schema } }),
+      ...(schema && { 'application/json': { schema, ...(example !== undefined && { example }) } }),
       ...(stream && { 'text/event-stream': { schema: stream } }),
     },
   }

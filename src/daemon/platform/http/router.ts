@@ -20,6 +20,10 @@ type Pattern = { path: string; segments: string[]; suffix: string; takesRest: bo
 /** Many clients put `/v1` or `/v1beta` directly after the host, regardless of their base URL. */
 const toLongPath = (path: string): string => (/^\/v1(?:beta)?(?:\/|$)/.test(path) ? `/api/external${path}` : path)
 
+/** The path without `/api/external`, if the route is also served there. */
+export const toShortPath = (path: string): string | undefined =>
+  /^\/api\/external\/v1(?:beta)?\//.test(path) ? path.slice('/api/external'.length) : undefined
+
 /** Newer clients of Google use `/v1` instead of `/v1beta`. The action tells these routes from those of OpenAI. */
 const GOOGLE_ACTION =
   /^\/api\/external\/v1\/models\/.+:(?:generateContent|streamGenerateContent|countTokens|embedContent|batchEmbedContents)$/

@@ -22,6 +22,7 @@ export type SystemDeps = {
 /** The routes of the probes and the OpenAPI document. They are public, and available while draining. */
 export function systemRoutes({ clock, checkStore, isDraining, secrets, lostHistory, allRoutes }: SystemDeps): Route[] {
   let description: Promise<string> | undefined
+  let page: string | undefined
   return [
     route({
       method: 'GET',
@@ -103,6 +104,23 @@ export function systemRoutes({ clock, checkStore, isDraining, secrets, lostHisto
           JSON.stringify(openApiDocument(allRoutes())),
         )
         return reply(200, await description)
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/docs',
+      access: 'none',
+      errors: 'flat',
+      summary: 'Show the description of this interface as an HTML page',
+      tags: ['System'],
+      responses: { 200: { description: 'The page', text: 'text/html' } },
+      async handle() {
+        const [{ docsPage, DOCS_HEADERS }, { openApiDocument }] = await Promise.all([
+          import('./description/docs-page.ts'),
+          import('./openapi.ts'),
+        ])
+        page ??= docsPage(openApiDocument(allRoutes()))
+        return reply(200, page, DOCS_HEADERS)
       },
     }),
   ]
