@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { Writable } from 'node:stream'
 import { pathToFileURL } from 'node:url'
+import { inspect } from 'node:util'
 import { Agent, request as send } from 'undici'
 import { afterAll, beforeAll, inject } from 'vitest'
 import { type App, startApp } from '../src/daemon/app.ts'
@@ -384,6 +385,8 @@ function countingClock(clock: Clock): Clock & { readonly outstanding: number } {
 function collectingLog(lines: LogLine[], written: Log): Log {
   const at = (level: LogLine['level']) => (facts: object, message: string) => {
     lines.push({ level, facts: { ...facts }, message })
+    // Otherwise a failed test shows only the 500 of the response.
+    if (message === 'a request failed with an unexpected error') process.stderr.write(`${inspect(facts)}\n`)
     written[level](facts, message)
   }
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }

@@ -1,4 +1,6 @@
 /** Resolves every setting from flags, environment and configuration. */
+
+import { parseUrl } from '../../shared/url.ts'
 import { usageError } from '../errors.ts'
 import { getDuration } from '../input/duration.ts'
 import { FORMATS, type Format, type GlobalFlags } from '../input/global-flags.ts'
@@ -121,7 +123,7 @@ export async function loadSettings(flags: GlobalFlags, io: Io, options: { mayBeN
 
 /** Validates a gateway address and removes a trailing slash or `/api/external`. */
 export function toBaseUrl(text: string, from: string): string {
-  const url = URL.canParse(text) ? new URL(text) : undefined
+  const url = parseUrl(text)
   if (url === undefined || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
     throw usageError(`${from} is not an address: '${text}'`, ['Write it like http://127.0.0.1:8787.'])
   }

@@ -26,6 +26,7 @@ import {
   SHIELD_MODEL_TOKENS,
   WITNESSES_MAX,
 } from '../../shared/spec-limits.ts'
+import { parseUrl } from '../../shared/url.ts'
 import { LICENSES, type License } from '../../shared/wire/users.ts'
 import type { ModelName, ProviderConfig, Scripts } from '../models/config.ts'
 import { DEFAULT_SHIELD_MODEL } from '../safety/config.ts'
@@ -474,7 +475,7 @@ const origins = z.array(z.string({ error: 'must be an origin in quotes' }).trans
 /** Browsers send an origin in exactly this form, so any other text would never match. */
 function parseOrigin(text: string): string {
   if (text === '*') return text
-  const url = URL.canParse(text) ? new URL(text) : undefined
+  const url = parseUrl(text)
   const isPattern = text.includes('*')
   if (url && /^https?:$/.test(url.protocol) && url.origin === text && !isPattern) return text
   const hint =

@@ -1,3 +1,4 @@
+import { parseUrl } from '../../shared/url.ts'
 import type { ProxySettings } from '../models/proxy.ts'
 import type { ConfigSources } from './sources.ts'
 import { ValueFault } from './values.ts'
@@ -11,7 +12,7 @@ const HOW = 'write http://HOST:PORT, or none'
 export function parseProxy(text: string): string | null {
   if (text === 'none') return null
   const full = /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `http://${text}`
-  const url = URL.canParse(full) ? new URL(full) : undefined
+  const url = parseUrl(full)
   if (url?.protocol !== 'http:' && url?.protocol !== 'https:')
     throw new ValueFault(`is not the http or https URL of a proxy; ${HOW}`)
   if (url.pathname !== '/' || url.search !== '' || url.hash !== '')

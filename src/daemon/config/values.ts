@@ -1,4 +1,5 @@
 import { isIP, isIPv4 } from 'node:net'
+import { parseUrl } from '../../shared/url.ts'
 
 /** Thrown for an invalid value. The message states the fault and a valid form, and never contains a secret. */
 export class ValueFault extends Error {
@@ -28,7 +29,7 @@ export function parseListen(text: string): { host: string; port: number } {
 /** Checks the base URL of a collector of traces and metrics. Throws ValueFault. */
 export function parseCollector(text: string): string {
   const example = 'write the base URL of a collector, such as http://127.0.0.1:4318'
-  const url = URL.canParse(text) ? new URL(text) : undefined
+  const url = parseUrl(text)
   if (!url || !/^https?:$/.test(url.protocol)) throw new ValueFault(`is not an http or https URL; ${example}`)
   if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '')
     throw new ValueFault(`must contain no credentials, query or fragment; use telemetry.headers for credentials`)
@@ -104,13 +105,14 @@ export function parseDatabaseUrl(text: string): string {
       'is not a PostgreSQL URL; write postgres://USER:PASSWORD@HOST:5432/DATABASE, or remove it to use SQLite in the data directory',
     )
   }
-  if (!URL.canParse(text)) throw new ValueFault('is not a valid URL; percent-encode special characters in the password')
+  if (parseUrl(text) === undefined)
+    throw new ValueFault('is not a valid URL; percent-encode special characters in the password')
   return text
 }
 
 /** Parses the http(s) URL of a provider and removes trailing slashes. Throws ValueFault. */
 export function parseBaseUrl(text: string): string {
-  const url = URL.canParse(text) ? new URL(text) : undefined
+  const url = parseUrl(text)
   if (url?.protocol !== 'http:' && url?.protocol !== 'https:') {
     throw new ValueFault('is not an http or https URL; write it with its scheme, such as https://api.example.com/v1')
   }

@@ -1,3 +1,4 @@
+import { parseUrl } from '../../shared/url.ts'
 import type { ProviderConfig } from './config.ts'
 import type { ProxySettings } from './proxy.ts'
 
@@ -18,7 +19,7 @@ export type ConfiguredSecrets = {
 /** Returns the credentials and the hosts that calls to providers use. */
 export function secretsOf({ providers, proxies = {} }: CredentialConfig): ConfiguredSecrets {
   const addresses = [proxies.http, proxies.https, ...providers.flatMap(({ baseUrl, proxy }) => [baseUrl, proxy])]
-  const urls = addresses.flatMap((address) => (address && URL.canParse(address) ? new URL(address) : []))
+  const urls = addresses.flatMap((address) => (address && parseUrl(address)) || [])
   const ofProviders = providers.flatMap((provider) => {
     const { accessKeyId, secretAccessKey, sessionToken } = (provider.kind === 'bedrock' && provider.credentials) || {}
     const keys = 'apiKeys' in provider ? (provider.apiKeys ?? []) : []

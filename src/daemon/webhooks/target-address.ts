@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
 import { normalAddress, type Reach, reachOfAddress } from '../../shared/address-reach.ts'
 import { WEBHOOK_URL_CHARS } from '../../shared/spec-limits.ts'
+import { parseUrl } from '../../shared/url.ts'
 import type { AddressList } from '../platform/http/client-address.ts'
 
 /** Thrown if a URL is not allowed or is ambiguous. The message is written for the caller who set the URL. */
@@ -42,8 +43,8 @@ export function readTarget(text: string): Target {
   if (authority === undefined) refuse('must begin with http:// or https:// and a host')
   if (authority.includes('@')) refuse('must not contain a user name or password')
   if (authority.includes('%')) refuse('must not contain percent signs in its host')
-  if (!URL.canParse(text)) refuse('is not a URL')
-  const url = new URL(text)
+  const url = parseUrl(text)
+  if (url === undefined) refuse('is not a URL')
   const bare = url.hostname.replace(/^\[(.*)\]$/, '$1')
   const host = bare.replace(/\.$/, '')
   const literal = isIP(bare) > 0 ? bare : isIP(host) > 0 ? host : undefined

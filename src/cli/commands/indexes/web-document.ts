@@ -5,6 +5,7 @@ import https from 'node:https'
 import { basename, extname } from 'node:path'
 import { urlToHttpOptions } from 'node:url'
 import { TRAIN_FILE_BYTES } from '../../../shared/spec-limits.ts'
+import { parseUrl } from '../../../shared/url.ts'
 import { CliError, EXIT, usageError } from '../../errors.ts'
 import type { Io } from '../../io.ts'
 import { type Document, TYPES, typeOf } from './documents.ts'
@@ -92,7 +93,7 @@ async function follow(
 }
 
 function parseAddress(text: string): URL {
-  const url = URL.canParse(text) ? new URL(text) : undefined
+  const url = parseUrl(text)
   if (url === undefined || !isUrl(url.href)) throw usageError(`'${text}' is not an address of http or https`)
   if (url.username !== '' || url.password !== '') {
     throw usageError(`addresses with a name or password are not supported`, ['Download the file, and add it.'])

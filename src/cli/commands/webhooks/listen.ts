@@ -1,6 +1,7 @@
 /** Shows live events, and forwards them to a local receiver. */
 import { createHmac } from 'node:crypto'
 import { Command, Option } from 'commander'
+import { parseUrl } from '../../../shared/url.ts'
 import type { CliContext } from '../../context.ts'
 import { usageError } from '../../errors.ts'
 import { toWholeNumber } from '../../input/numbers.ts'
@@ -75,7 +76,7 @@ function toWords({ created, type, id, forwarded }: Shown): string[] {
 }
 
 function toReceiver(text: string): URL {
-  const url = URL.canParse(text) ? new URL(text) : undefined
+  const url = parseUrl(text)
   if (url?.protocol === 'http:' || url?.protocol === 'https:') return url
   throw usageError(`--forward-to is not an address: '${text}'`, ['Write it like http://localhost:3000/hook.'])
 }

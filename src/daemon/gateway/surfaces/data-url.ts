@@ -3,7 +3,9 @@ import { invalidField } from '../../../shared/errors.ts'
 import { HttpsUrl } from '../../../shared/wire/message-blocks.ts'
 import type { ContentPart, FilePart } from '../../models/conversation.ts'
 
-const DATA_URL = /^data:([a-z]{1,32}\/[\w.+-]{1,64})(?:;[\w=.+-]{1,64}){0,8};base64,([A-Za-z0-9+/]+={0,2})$/i
+/** All but the data. Its parts are short, so that a long text without a comma is rejected at once. */
+const DATA_URL_START = /^data:([a-z]{1,32}\/[\w.+-]{1,64})(?:;[\w=.+-]{1,64}){0,8};base64,/i
+const NOT_BASE64 = /[^A-Za-z0-9+/]/
 
 /**
  * Converts the URL of an image: a data: URL, or an https address.
@@ -33,6 +35,10 @@ export function toFile(field: string, url: string, name: string | undefined): Fi
 }
 
 function readDataUrl(url: string): { mediaType?: string; data?: string } {
-  const [, mediaType, data] = DATA_URL.exec(url) ?? []
-  return mediaType === undefined || data === undefined ? {} : { mediaType: mediaType.toLowerCase(), data }
+  const [start, mediaType] = DATA_URL_START.exec(url) ?? []
+  if (start === undefined || mediaType === undefined) return {}
+  const data = url.slice(start.length)
+  const padding = data.endsWith('==') ? 2 : data.endsWith('=') ? 1 : 0
+  const letters = padding === 0 ? data : data.slice(0, -padding)
+  return letters === '' || NOT_BASE64.test(letters) ? {} : { mediaType: mediaType.toLowerCase(), data }
 }

@@ -19,6 +19,8 @@ import { type Gateway, sharedGateway, startGateway } from '../../../harness.ts'
 import { addTestTenant } from '../../../tenant-admin.ts'
 import { TEST_MASTER_KEY } from '../../../webhook-rows.ts'
 
+const START = '2026-05-01T00:00:00.000Z'
+
 const asStranger = (gateway: Gateway, path: string) => gateway.call('GET', path, undefined, { key: null })
 const jsonOf = (id: string) => `/api/public/verify/${id}`
 const pageOf = (id: string) => `/verify/${id}`
@@ -41,7 +43,7 @@ const rootFrom = ({ leaf_index, tree_size, path, leaf_hash }: PublicProof['layer
   rootOfInclusion(bytes(leaf_hash ?? ''), leaf_index, tree_size ?? 0, path.map(bytes))?.toString('hex')
 
 describeEachEngine('the public proof of a request', (engine) => {
-  const shared = sharedGateway({ engine, clock: createFakeClock(Date.parse('2026-05-01T00:00:00.000Z')) })
+  const shared = sharedGateway({ engine, clock: createFakeClock(Date.parse(START)) })
 
   async function recorded(count = 1) {
     const tenant = await addTestTenant(shared.current)
@@ -51,7 +53,7 @@ describeEachEngine('the public proof of a request', (engine) => {
       tenant.db,
       tenant.id,
       chain,
-      Array.from({ length: count }, () => ({ payload })),
+      Array.from({ length: count }, () => ({ payload, createdAt: START })),
     )
     return { tenant, chain, rows, id: rows[Math.floor(count / 2)]?.id ?? '' }
   }
@@ -79,7 +81,7 @@ describeEachEngine('the public proof of a request', (engine) => {
 
     const made = await tenant.call('POST', '/api/external/transparency/checkpoints', { chain })
     expect(made.status, made.text).toBe(200)
-    await addEntries(tenant.db, tenant.id, chain, [{ payload: requestPayload() }])
+    await addEntries(tenant.db, tenant.id, chain, [{ payload: requestPayload(), createdAt: START }])
     await tenant.call('POST', '/api/external/transparency/checkpoints', {})
     const { layer3, layer2 } = await proofOf(id)
     expect(layer3).toMatchObject({ state: 'anchored', log_index: 3, tree_size: 7 })
@@ -233,7 +235,7 @@ describeEachEngine('the public proof of a request', (engine) => {
 })
 
 test('a request without cache gets keys that another daemon has just created', async () => {
-  const gateway = await startGateway({ clock: createFakeClock(Date.parse('2026-05-01T00:00:00.000Z')) })
+  const gateway = await startGateway({ clock: createFakeClock(Date.parse(START)) })
   const kids = async (headers: Record<string, string> = {}) => {
     const { body } = await gateway.call('GET', '/.well-known/aigw-keys.json', undefined, { key: null, headers })
     return parseKeySet(body).map(({ kid }) => kid)

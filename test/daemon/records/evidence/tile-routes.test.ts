@@ -12,13 +12,14 @@ import { type Gateway, sharedGateway, startGateway } from '../../../harness.ts'
 import { addTestTenant } from '../../../tenant-admin.ts'
 
 const SIZE = 600
+const START = '2026-05-01T00:00:00.000Z'
 const IMMUTABLE = 'max-age=31536000, immutable'
 
 /** A tenant with a log of SIZE entries. One more entry follows its checkpoint. */
 async function tenantWithLog(gateway: Gateway) {
   const tenant = await addTestTenant(gateway)
   const chain = newRequestChain()
-  const entry = { payload: requestPayload({ user_id: tenant.admin.id }) }
+  const entry = { createdAt: START, payload: requestPayload({ user_id: tenant.admin.id }) }
   const rows = await addEntries(
     tenant.db,
     tenant.id,
@@ -39,7 +40,7 @@ async function get(gateway: Gateway, path: string, key?: string) {
 }
 
 describeEachEngine('tiles of a log', (engine) => {
-  const clock = createFakeClock(Date.parse('2026-05-01T00:00:00.000Z'))
+  const clock = createFakeClock(Date.parse(START))
   const shared = sharedGateway({ engine, clock, evidence: { publishTiles: true } })
 
   test('are the hashes of its tree, and lead to the root of its checkpoint', async () => {

@@ -4,6 +4,7 @@ import { Stats } from 'node:fs'
 import { readFile, stat, statfs } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { dirname, join, resolve } from 'node:path'
+import { parseUrl } from '../../../../shared/url.ts'
 import { withoutSecretSettings } from '../../../api/secret-members.ts'
 import type { CliContext } from '../../../context.ts'
 import { CliError, isErrno, unreadable } from '../../../errors.ts'
@@ -144,9 +145,9 @@ function hostsIn(content: unknown): Set<string> {
   const hosts = new Set<string>()
   const visit = (value: unknown): void => {
     if (typeof value === 'object' && value !== null) Object.values(value).forEach(visit)
-    else if (typeof value === 'string' && /^(https?|postgres(ql)?):\/\//.test(value) && URL.canParse(value)) {
-      const { hostname } = new URL(value)
-      if (hostname !== '') hosts.add(hostname.replace(/^\[|\]$/g, ''))
+    else if (typeof value === 'string' && /^(https?|postgres(ql)?):\/\//.test(value)) {
+      const hostname = parseUrl(value)?.hostname
+      if (hostname) hosts.add(hostname.replace(/^\[|\]$/g, ''))
     }
   }
   visit(content)
