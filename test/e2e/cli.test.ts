@@ -137,7 +137,7 @@ test('the quick start answers a question, shows its bill and removes its files',
   // The answer is printed between the command and the bill.
   const [, answer = ''] = /\$ aigw chat .*\n([\s\S]+?)\n\nThe bill in the receipt/.exec(text.stdout) ?? []
   expect(answer).toContain('aigw db backup /backup --data-dir /var/lib/aigw')
-  expect(answer).toMatch(/Sources:\n(?:\[\d\] .*\n)*\[\d\] docs\/how-to\/back-up-and-restore\.md, Back up/)
+  expect(answer).toMatch(/Sources:\n(?:\[.*\n)*(?:\[\d\])+ docs\/how-to\/back-up-and-restore\.md, Back up/)
   expect(text.stdout).not.toContain('openapi.json')
   // The answer of the built-in model lists its sources; a second list would repeat them.
   expect(text.stderr).not.toContain('Sources:')
