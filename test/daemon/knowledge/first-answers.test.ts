@@ -32,7 +32,7 @@ describe('the built-in model answers a newcomer from the pages of this repositor
   })
 
   test.each([
-    ['How do I make a backup?', 'how-to/back-up-and-restore.md, Back up SQLite', 'aigw.db ".backup'],
+    ['How do I make a backup?', 'how-to/back-up-and-restore.md, Back up', 'aigw db backup'],
     ['How do I delete a user?', 'how-to/manage-users-and-keys.md, Delete a user', 'aigw users delete'],
     ['Which databases are supported?', 'operations.md, Supported databases', 'SQLite and PostgreSQL'],
     ['How do I add documents to a knowledge base?', 'knowledge.md, Knowledge bases', 'aigw indexes add'],
